@@ -124,6 +124,25 @@ def test_the_strip_knows_what_was_saved(
     assert said() == ["an output saved", "as opened"]
 
 
+def test_a_file_that_is_open_is_shown_again_and_gets_no_second_tile(
+    qtbot: QtBot, four: MainWindow, paths: list[Path]
+) -> None:
+    window, tiles = four, ["a.png", "b.png", "c.png", "d.png"]
+    first = window.session.pictures.source
+    four.file_dialogs.open(paths[1])
+    qtbot.waitUntil(lambda: shown(window) == "b.png")
+    bar = window.statusBar()
+    qtbot.waitUntil(lambda: bar.currentMessage() == "b.png is open already.")
+    four.file_dialogs.open_all([paths[0], paths[2]])
+    qtbot.waitUntil(lambda: shown(window) == "a.png" and not window.open_pictures._count)
+    assert window.session.pictures.source is first
+    assert in_strip(window) == tiles
+
+    write_picture(paths[1], 99)  # the file has other pixels now
+    four.file_dialogs.open(paths[1])
+    qtbot.waitUntil(lambda: in_strip(window) == [*tiles, "b.png"])
+
+
 @pytest.mark.smoke
 def test_pictures_dropped_together_all_open(
     qtbot: QtBot, window: MainWindow, paths: list[Path]

@@ -92,6 +92,13 @@ class Document:
         self.path = next((path_of(each) for each in read if _whole(each)), None)
         return path_of(read[0]) if read else None
 
+    def is_of(self, path: Path, source: Opened) -> bool:
+        if self.asleep:
+            return self.path == path
+        read = (each.source for each in self.history.moments if not each.steps)
+        same = (each for each in read if path_of(each) == path)
+        return any(each.fingerprint == source.fingerprint for each in same)
+
     @property
     def asleep(self) -> bool:
         return self.history.current is None
@@ -172,6 +179,11 @@ class Documents:
             ),
             None,
         )
+
+    def of_file(self, source: Opened) -> Document | None:
+        """Return the document of the file that was read, unless the file was changed since."""
+        path = path_of(source)
+        return next((each for each in self._open if path and each.is_of(path, source)), None)
 
     def close(self, document: Document) -> Document | None:
         """Take a document out, for `reopen`; return the one to show now, if it was in front."""

@@ -44,11 +44,13 @@ _OLDER = (
 class Files(QObject):
     """Takes files to the page that shows them, and results from the page in front."""
 
-    def __init__(self, frame: Frame, runner: Runner, open_picture: Callable[[Image], None]) -> None:
+    def __init__(
+        self, frame: Frame, runner: Runner, open_one: Callable[[Image | Volume], None]
+    ) -> None:
         super().__init__(frame)
         self._frame, self._dialogs, self._recipes = frame, frame.file_dialogs, frame.recipes
         self._runner, self._scans, self._session = runner, frame.scans, frame.session
-        self._background, self._open_picture = frame.background, open_picture
+        self._background, self._open_one = frame.background, open_one
         dialogs, scans, show_status = self._dialogs, self._scans, frame.show_status
         self.space = SpaceOpener(frame)
         self.members = VolumeSteps(frame, self._open)
@@ -203,11 +205,10 @@ class Files(QObject):
         return subject.result.settings if subject.result is not None and subject.is_stale else ""
 
     def _open(self, opened: object) -> None:
+        if isinstance(opened, (Image, Volume)):
+            self._open_one(opened)
         if isinstance(opened, Image):
-            self._open_picture(opened)
             self.find_truth(opened)
-        elif isinstance(opened, Volume):
-            self._scans.open([opened])
 
     def find_truth(self, opened: Image) -> None:
         truth = truth_of(opened.path)

@@ -33,6 +33,7 @@ from kernelscope.gui.widgets.messages import show_notice
 from kernelscope.gui.window.frame import Frame
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
+from kernelscope.images.volume import Volume
 
 _TOPIC = "several"
 
@@ -58,6 +59,7 @@ class OpenPictures(QObject):
         self.documents = Documents()
         self._waiting: list[Path] = []
         self._count = 0  # files of the round that goes on
+        self._count_open = 0  # those of them that were open already
         self._shows_next = False  # whether the next picture that is read comes to the front
         self._volumes: list[Path] = []
         self._problems: list[tuple[str, str]] = []
@@ -80,13 +82,25 @@ class OpenPictures(QObject):
         if idle:
             self._read_next()
 
-    def open_one(self, image: Image) -> None:
-        """Open a picture in front of those still being read."""
+    def open_one(self, opened: Image | Volume) -> None:
+        """Open a picture in front of those still being read, or a volume."""
         self._shows_next = False
-        if len(self.documents):
-            self._add(image, thumbnail(image, _SIDE), front=True)
+        if self._is_open(opened if isinstance(opened, Image) else Scan((opened,)), front=True):
+            return
+        if isinstance(opened, Volume):
+            self._frame.scans.open([opened])
+        elif len(self.documents):
+            self._add(opened, thumbnail(opened, _SIDE), front=True)
         else:
-            self._session.pictures.open_source(image)
+            self._session.pictures.open_source(opened)
+
+    def _is_open(self, source: Image | Scan, *, front: bool) -> bool:
+        """Return whether the file that was read is open, and bring it to the front if wanted."""
+        document = self.documents.of_file(source)
+        if document is not None and front:
+            self.show(document)
+            self._say(f"{document.title} is open already.")
+        return document is not None
 
     def _read_next(self) -> None:
         if not self._waiting:
@@ -110,7 +124,10 @@ class OpenPictures(QObject):
                 image, small = answer
                 if path not in SAMPLE_PATHS:
                     self._settings.add_recent(path)
-                self._add(image, small, front=self._shows_next)
+                if self._is_open(image, front=self._shows_next):
+                    self._count_open += 1
+                else:
+                    self._add(image, small, front=self._shows_next)
                 self._shows_next = False
             self._read_next()
 
@@ -150,7 +167,8 @@ class OpenPictures(QObject):
     def _end_round(self) -> None:
         problems, volumes, count = self._problems, self._volumes, self._count
         self._problems, self._volumes, self._count = [], [], 0
-        opened = count - len(problems) - len(volumes)
+        opened = count - len(problems) - len(volumes) - self._count_open
+        self._count_open = 0
         if opened:
             self._say(f"Opened {opened} pictures." if opened > 1 else "Opened 1 picture.")
         if volumes:
