@@ -287,8 +287,13 @@ class Live(QObject):
             if request is None:
                 continue
             before, part = self._part_shown(request), request.region
-            inner = isinstance(part, Region) and part != visible  # not all that is in view
-            if inner and not looking and isinstance(earlier, Region) and earlier.contains(part):
+            if (
+                not looking
+                and part != visible
+                and isinstance(part, Region)
+                and isinstance(earlier, Region)
+                and earlier.contains(part)
+            ):
                 continue  # the view would shrink to it, and grow again
             if (
                 looking
