@@ -81,9 +81,9 @@ def test_constants_stay(name: str, value: int, dtype: str) -> None:
     if name in PICTURES and dtype == "float64":
         return  # results are float32
     array = np.full(noisy(name).shape, value, dtype)
-    found = run(name, array)
     rtol = 1e-5 if array.dtype.kind == "f" else 0
-    np.testing.assert_allclose(found, array, rtol=rtol)
+    for parameters in ({}, white_noise(name) if name in OF_A_SIGMA else {}):
+        np.testing.assert_allclose(run(name, array, **parameters), array, rtol=rtol)
 
 
 @pytest.mark.parametrize("name", OF_A_SIGMA)
@@ -118,6 +118,8 @@ def test_sigma_0_changes_nothing(name: str) -> None:
         array = (noisy(name) * factor).astype(F)
         found = run(name, array, **without_noise(name))
         np.testing.assert_allclose(found, array, rtol=tolerance)
+    if name != "mri_nlm":  # which has none
+        np.testing.assert_array_equal(run(name, array, strength=0.0), array)
     if name in PICTURES:
         array = np.rint(noisy(name) * 255).astype(np.uint8)
         np.testing.assert_array_equal(run(name, array, **without_noise(name)), array)
@@ -146,11 +148,12 @@ def test_sigma_larger_than_the_range(name: str, sigma: float, exponent: int) -> 
 @pytest.mark.parametrize("name", ALL)
 @pytest.mark.parametrize("exponent", [-66, 66])
 def test_the_unit_does_not_matter(name: str, exponent: int) -> None:
-    """Of values of about 1e-20 and 1e20."""
-    wanted = run(name, noisy(name))
-    found = run(name, (noisy(name) * 2.0**exponent).astype(F)) / 2.0**exponent
-    # Estimates are rounded to some digits.
-    np.testing.assert_allclose(found, wanted, rtol=2e-3)
+    """Of values of about 1e-20 and 1e20; of pictures also in colour."""
+    for array in (noisy(name), noisy(name, 24, 30, 3))[: 2 if name in PICTURES else 1]:
+        wanted = run(name, array)
+        found = run(name, (array * 2.0**exponent).astype(F)) / 2.0**exponent
+        # Estimates are rounded to some digits.
+        np.testing.assert_allclose(found, wanted, rtol=2e-3)
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -173,7 +176,8 @@ def test_negative_samples(name: str) -> None:
     found = run(name, array)
     assert found.min() < -0.05
     assert found.max() > 0.05
-    if name in VOLUMES:
+    if name in VOLUMES:  # they are no magnitudes
+        np.testing.assert_array_equal(found, run(name, array, noise="gaussian"))
         with pytest.raises(ks.InvalidParameter, match="Rician noise is that of magnitudes"):
             run(name, array, noise="rician")
 

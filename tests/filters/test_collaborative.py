@@ -12,7 +12,6 @@ from scipy.fft import idctn
 from skimage import data
 from skimage.metrics import peak_signal_noise_ratio
 
-import kernelscope
 from kernelscope.filters.collaborative import SPEC
 from kernelscope.filters.collaborative.cpu import TILE
 from kernelscope.filters.collaborative.model import (
@@ -25,12 +24,10 @@ from kernelscope.filters.collaborative.model import (
     WEIGHT_STEPS,
     WIENER,
     Numbers,
-    estimate_sigma,
     numbers,
 )
 from kernelscope.filters.shared.extremes import extreme
 from kernelscope.filters.shared.vectors import of_lanes
-from kernelscope.library.session import session
 from kernelscope.schema.borders import Border
 from tests.filters import apply
 from tests.filters.test_sliding_dct import (
@@ -410,40 +407,6 @@ def test_filters_colours_better_than_one_by_one() -> None:
 
 def test_chroma_has_a_strength_of_its_own() -> None:
     assert_chroma_is_apart(SPEC, setting="fast")
-
-
-@pytest.mark.parametrize("exponent", [-66, 66])
-def test_scale_does_not_matter(exponent: int) -> None:
-    """Floats of 1e-20 and 1e20, and an estimated sigma."""
-    source = np.random.default_rng(1).uniform(0.1, 1, (70, 80, 3)).astype(F)
-    source[0, 0] = 1
-    large = (source * 2.0**exponent).astype(F)
-    try:
-        wanted = kernelscope.collaborative(source, setting="fast")
-        actual = kernelscope.collaborative(large, setting="fast")
-    finally:
-        session().close()
-    assert np.abs(wanted - source).max() > 0.01
-    np.testing.assert_allclose(actual, wanted * np.float64(2.0**exponent), rtol=1e-5)
-
-
-@together("dtype", [np.uint8, np.uint16, np.float32])
-@together("shape", [(1, 1), (3, 5), (40, 50)])
-@together("sigma", [0.0, 1e-6, 5.0, 1e6])
-def test_constant_pictures_stay_as_they_are(
-    dtype: Any, shape: tuple[int, int], sigma: float
-) -> None:
-    for value in (0, 1, 0.3 if dtype is np.float32 else np.iinfo(dtype).max - 2):
-        source = np.full((*shape, 1), value, dtype)
-        values = {"sigma": sigma, "setting": "fast"}
-        np.testing.assert_array_equal(apply(SPEC, source, values), source)
-        assert estimate_sigma(source, {}) == pytest.approx(0, abs=1e-4)
-
-
-def test_without_noise_every_sample_stays() -> None:
-    source = np.random.default_rng(3).normal(0, 1e20, (9, 11, 3)).astype(F)
-    for values in ({"sigma": 0.0}, {"sigma": 5.0, "strength": 0.0}):
-        np.testing.assert_array_equal(apply(SPEC, source, values), source)
 
 
 def test_a_sigma_above_all_samples_leaves_the_brightness() -> None:

@@ -117,28 +117,9 @@ def test_white_stays_white_at_every_sigma(dtype: np.dtype[Any]) -> None:
                 np.testing.assert_array_equal(actual, source, f"sigma {sigma}")
 
 
-# Ported from scipy.ndimage, tests of gaussian_filter: the same questions and values ----
-
-
 def test_no_sigma_is_no_change() -> None:
     source = pixels(np.dtype(np.float32))
     np.testing.assert_array_equal(apply(SPEC, source, {"sigma": 0.0}), source)
-
-
-def test_the_mean_of_a_checkered_range_is_kept() -> None:
-    """As SciPy's second and third tests of the filter: the sum of 0 to 9999 stays."""
-    source = np.arange(100 * 100, dtype=np.float32).reshape(100, 100, 1)
-    output = apply(SPEC, source, {"sigma": 1.0})
-    assert output.shape == source.shape
-    assert output.sum(dtype=np.float64) == pytest.approx(source.sum(dtype=np.float64), rel=1e-6)
-    assert np.square(output - source).sum() > 1
-
-
-def test_two_sigmas_are_blurred_in_either_order() -> None:
-    source = pixels(np.dtype(np.float32))
-    first = apply(SPEC, apply(SPEC, source, {"sigma": 1.0}), {"sigma": 1.5})
-    second = apply(SPEC, apply(SPEC, source, {"sigma": 1.5}), {"sigma": 1.0})
-    np.testing.assert_allclose(first, second, rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize(("sigma", "truncate", "cells"), [(5.0, 2.0, 21), (5.0, 3.5, 37)])
@@ -150,30 +131,6 @@ def test_a_point_is_spread_as_far_as_truncate_says(
     source[50, 50] = 1
     output = apply(SPEC, source, {"sigma": sigma, "truncate": truncate})
     assert np.count_nonzero(output[:, 50, 0]) == np.count_nonzero(output[50, :, 0]) == cells
-
-
-def test_a_constant_ground_stays() -> None:
-    """As scikit-image's tests of `gaussian`: a row of ones under the border `nearest`."""
-    source = np.ones((5, 5, 1), np.float32)
-    output = apply(SPEC, source, {"sigma": 1.0}, Border.NEAREST)
-    np.testing.assert_allclose(output, 1, rtol=1e-6)
-
-
-def test_a_point_is_lowered_and_its_surroundings_raised() -> None:
-    """As scikit-image's first test of `gaussian`."""
-    source = np.zeros((4, 4, 1), np.float32)
-    source[0, 0] = 1
-    output = apply(SPEC, source, {"sigma": 1.0}, Border.NEAREST)
-    assert output[0, 0, 0] < 1
-    assert (output[1:3, 1:3] > 0).all()
-
-
-def test_channels_are_filtered_one_by_one() -> None:
-    source = pixels(np.dtype(np.uint8), (40, 50, 3))
-    whole = apply(SPEC, source, {"sigma": 1.7})
-    for c in range(3):
-        alone = np.ascontiguousarray(source[:, :, c : c + 1])
-        np.testing.assert_array_equal(whole[:, :, c : c + 1], apply(SPEC, alone, {"sigma": 1.7}))
 
 
 # Bits ---------------------------------------------------------------------------------

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import pytest
 from numpy.typing import NDArray
 from scipy import ndimage
 
@@ -48,12 +47,3 @@ def test_four_neighbours_are_scipys_laplace() -> None:
     wanted = ndimage.laplace(source.astype(int), mode="reflect") + 128
     actual = apply(SPEC, source[:, :, None], {"form": "4", "negative": "offset"})
     np.testing.assert_array_equal(actual[:, :, 0], to_dtype(wanted, source.dtype))
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_a_dot_is_a_negative_peak(form: str) -> None:
-    source = np.zeros((7, 7, 1), np.uint8)
-    source[3, 3] = 1
-    output = apply(SPEC, source, {"form": form, "negative": "offset"}).astype(int) - 128
-    assert output[3, 3, 0] == {"4": -4, "8": -8, "5x5": -16}[form]
-    assert output.sum() == 0

@@ -11,9 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from kernelscope.base.errors import InvalidParameter
-from kernelscope.engine.request import Request
 from kernelscope.filters.mask import PRESETS, SPEC
-from kernelscope.images.image import Image
 from kernelscope.schema.borders import Border
 from kernelscope.schema.parameters import Mask
 from tests.filters import apply
@@ -116,14 +114,6 @@ def test_sums_at_the_edge_of_float32(level: str, weight: int) -> None:
 
 
 @LEVELS
-def test_is_a_correlation_and_not_flipped(level: str) -> None:
-    source = np.arange(12, dtype=np.uint8).reshape(3, 4, 1)
-    mask = [[0, 0, 0], [0, 0, 1], [0, 0, 0]]
-    output = apply(SPEC, source, {"mask": mask}, Border.NEAREST, level)
-    np.testing.assert_array_equal(output[:, :3], source[:, 1:])
-
-
-@LEVELS
 def test_a_mask_of_zeros_gives_black(level: str) -> None:
     source = np.full((4, 70, 3), 200, np.uint8)
     output = apply(SPEC, source, {"mask": [[0] * 3] * 3, "divisor": "one"}, Border.WRAP, level)
@@ -209,14 +199,6 @@ def test_refuses_to_divide_by_a_sum_of_zero(mask: Any) -> None:
         SPEC.validate({"mask": mask, "divisor": "sum"})
     for divisor in ("one", "count"):
         SPEC.validate({"mask": mask, "divisor": divisor})
-
-
-def test_valid_refuses_a_mask_larger_than_the_image() -> None:
-    image = Image.from_array(np.zeros((5, 40), np.uint8))
-    with pytest.raises(InvalidParameter, match="7×7"):
-        Request.create(
-            image, "mask", {"mask": [[1] * 7] * 7, "divisor": "sum"}, border=Border.VALID
-        )
 
 
 @pytest.mark.parametrize(

@@ -260,26 +260,6 @@ def test_3x3_of_bytes_in_bands() -> None:
         np.testing.assert_array_equal(output, before)
 
 
-@pytest.mark.parametrize("border", [border for border in BORDERS if border is not Border.VALID])
-@pytest.mark.parametrize("shape", [(1, 1), (1, 2), (1, 70), (70, 1), (2, 3), (4, 4)])
-def test_images_smaller_than_the_mask(
-    shape: tuple[int, int], border: Border, backend: CpuBackend
-) -> None:
-    pixels = np.random.default_rng(1).integers(0, 256, (*shape, 1), dtype=np.uint8)
-    for size in (5, 21):
-        wanted = oracle(pixels, {"size": size}, border).astype(np.uint8)
-        for level in LEVELS:
-            np.testing.assert_array_equal(
-                median(backend, pixels, size, border, level), wanted, f"{level} {size}"
-            )
-
-
-def test_an_even_number_of_cells_has_its_lower_middle(backend: CpuBackend) -> None:
-    pixels = np.array([[10, 20], [30, 40]], np.uint8)[..., None]
-    for level in LEVELS:
-        assert (median(backend, pixels, 3, Border.REDUCE, level) == 20).all()
-
-
 @needs_compiler
 @pytest.mark.slow
 @pytest.mark.parametrize("level", [level.id for level in SPEC.levels("gpu") if level.exact])
@@ -337,15 +317,6 @@ def test_fractions_cannot_be_counted(backend: CpuBackend) -> None:
 def test_all_but_parallel_run_on_one_thread() -> None:
     assert [level.id for level in SPEC.levels("cpu") if not level.single] == [PARALLEL.id]
     assert LEVELS[-1] == PARALLEL.id, "the last level is taken where none was chosen"
-
-
-def test_specks_vanish_and_edges_stay(backend: CpuBackend) -> None:
-    clean = np.zeros((32, 32, 1), np.uint8)
-    clean[:, 16:] = 200
-    noisy = clean.copy()
-    noisy[5::7, 3::5] = 255
-    for level in LEVELS:
-        np.testing.assert_array_equal(median(backend, noisy, 3, level=level), clean)
 
 
 @pytest.fixture

@@ -12,10 +12,8 @@ from scipy.fft import dctn
 from skimage import data
 from skimage.metrics import peak_signal_noise_ratio
 
-import kernelscope
 from kernelscope.filters.shared.cosine import SQUARES
 from kernelscope.filters.sliding_dct import SPEC, estimate_sigma
-from kernelscope.library.session import session
 from kernelscope.schema.borders import Border
 from kernelscope.schema.filter import FilterSpec
 from tests.filters import apply
@@ -223,41 +221,6 @@ def assert_chroma_is_apart(spec: FilterSpec, **values: Any) -> None:
 
 def test_chroma_has_a_strength_of_its_own() -> None:
     assert_chroma_is_apart(SPEC)
-
-
-@together("exponent", [-100, -40, 40, 100])
-@together("strength", [100.0, 150.0])
-def test_scale_does_not_matter(exponent: int, strength: float) -> None:
-    """Floats of 1e-30 to 1e30, and an estimated sigma."""
-    source = np.random.default_rng(1).uniform(0.1, 1, (70, 80, 3)).astype(F)
-    source[0, 0] = 1
-    large = (source * 2.0**exponent).astype(F)
-    try:
-        wanted = kernelscope.sliding_dct(source, strength=strength)
-        actual = kernelscope.sliding_dct(large, strength=strength)
-    finally:
-        session().close()
-    assert np.abs(wanted - source).max() > 0.01
-    np.testing.assert_allclose(actual, wanted * np.float64(2.0**exponent), rtol=1e-5)
-
-
-@together("dtype", [np.uint8, np.uint16, np.float32])
-@together("shape", [(1, 1), (3, 5), (40, 50)])
-@together("sigma", [0.0, 1e-6, 5.0, 1e4, 1e6])
-def test_constant_pictures_stay_as_they_are(
-    dtype: Any, shape: tuple[int, int], sigma: float
-) -> None:
-    for value in (0, 1, 0.3 if dtype is np.float32 else np.iinfo(dtype).max - 2):
-        source = np.full((*shape, 3), value, dtype)
-        result = apply(SPEC, source, {"sigma": sigma})
-        np.testing.assert_allclose(result, source, rtol=2e-6, atol=0)
-        assert estimate_sigma(source, {}) == pytest.approx(0, abs=1e-4)
-
-
-def test_without_noise_every_sample_stays() -> None:
-    source = np.random.default_rng(3).normal(0, 1e20, (9, 11, 3)).astype(F)
-    for values in ({"sigma": 0.0}, {"sigma": 5.0, "strength": 0.0}):
-        np.testing.assert_array_equal(apply(SPEC, source, values), source)
 
 
 def test_a_sigma_above_all_samples_leaves_means() -> None:

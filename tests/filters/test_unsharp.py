@@ -17,7 +17,6 @@ from tests.backends.emulated import needs_compiler
 from tests.filters import apply
 from tests.filters.test_gaussian import DTYPES, pixels, smooth
 from tests.oracle import WHITES
-from tests.pairs import together
 
 CASES: list[dict[str, Any]] = [
     {},
@@ -83,28 +82,6 @@ def test_the_threshold_is_in_255ths_of_white() -> None:
         floats = (source / 65535).astype(np.float32)
         output = apply(SPEC, floats, {"threshold": threshold})
         assert (output[15, 15, 0] != floats[15, 15, 0]) == changed
-
-
-def test_results_are_clipped_and_do_not_wrap() -> None:
-    source = np.zeros((20, 20, 1), np.uint8)
-    source[:, 10:] = 255
-    output = apply(SPEC, source, {"amount": 10.0, "sigma": 2.0})
-    np.testing.assert_array_equal(output, source)
-
-
-# Ported from scikit-image, tests of unsharp_mask ----------------------------------------
-
-
-@together("shape", [(29,) * 2, (11, 53), (16, 16, 3), (16, 16, 4)])
-@together("offset", [-5.0, 0.0, 5.0])
-def test_type_and_shape_are_kept(shape: tuple[int, ...], offset: float) -> None:
-    source = np.random.default_rng(1).random(shape, np.float32) + np.float32(offset)
-    if source.ndim == 2:
-        source = source[:, :, None]
-    output = apply(SPEC, source, {"sigma": 2.0, "amount": 5.0})
-    assert output.dtype == source.dtype
-    assert output.shape == source.shape
-    assert np.abs(output - source).max() > 0.1
 
 
 def test_no_amount_and_flat_pictures_change_nothing() -> None:

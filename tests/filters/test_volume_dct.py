@@ -1,4 +1,4 @@
-"""The sliding DCT of volumes: formula, quality on a head, and volumes that are hard to filter."""
+"""The sliding DCT of volumes; its quality is with that of collaborative filtering."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from scipy.fft import dct, idct
 from kernelscope.filters.volume_dct import SPEC
 from tests.filters import apply
 from tests.filters.volume_noise import of_unit_noise
-from tests.filters.volumes import anatomy, check_hard_volumes, phantom_head, quality, run
+from tests.filters.volumes import run
 
 pytestmark = pytest.mark.slow
 
@@ -70,26 +70,6 @@ def oracle(source: NDArray[Any], parameters: Mapping[str, Any]) -> NDArray[Any]:
     if sigma == 0:
         return source
     return of_unit_noise(source, parameters, lambda volume: passes(volume, sigma))
-
-
-@pytest.mark.parametrize(("percent", "least"), [(3, 34.85), (9, 27.5)])
-def test_removes_the_noise_of_a_phantom(percent: int, least: float) -> None:
-    """MRI NLM has 34.5 and 26.9 dB."""
-    given, blind = quality(SPEC, phantom_head(), percent)
-    assert given > least
-    assert blind > given - 0.1
-
-
-@pytest.mark.parametrize(("percent", "least"), [(3, 38.5), (5, 35.7), (9, 32.5)])
-def test_removes_the_noise_of_real_anatomy(percent: int, least: float) -> None:
-    """MRI NLM has 37.4, 34.7 and 31.2 dB."""
-    given, blind = quality(SPEC, anatomy(), percent)
-    assert given > least
-    assert blind > given - 0.1
-
-
-def test_hard_volumes() -> None:
-    check_hard_volumes(SPEC)
 
 
 def test_gaussian_noise_knows_no_zero() -> None:

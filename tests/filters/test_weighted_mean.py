@@ -6,11 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import pytest
 from numpy.typing import NDArray
 from scipy.special import comb
 
-from kernelscope.base.errors import InvalidParameter
 from kernelscope.filters.weighted_mean import SPEC
 from kernelscope.schema.borders import Border
 from tests.filters import apply
@@ -29,16 +27,6 @@ def oracle(source: NDArray[Any], parameters: Mapping[str, Any], border: Border) 
         "...st,st", counted, weights
     )
     return exact
-
-
-def test_ties_go_to_even() -> None:
-    """A dot of 8 in the middle of 4/16 gives 2; dots of 2, 6, 10 give halves."""
-    for dot in range(2, 64, 4):
-        source = np.zeros((3, 3, 1), np.uint8)
-        source[1, 1] = dot
-        for level in SPEC.levels("cpu"):
-            output = apply(SPEC, source, {"size": 3}, Border.CONSTANT, level.id)
-            assert output[1, 1, 0] == round(dot / 4), level.id
 
 
 @together("dtype", [np.uint8, np.uint16])
@@ -89,9 +77,3 @@ def test_a_single_level_of_a_corner_decides_a_tie(size: int) -> None:
         source[0, 9] += np.uint8(change % 256)
         output = apply(SPEC, source, {"size": size}, Border.VALID)
         assert output[0, 9, 0] == wanted, change
-
-
-@pytest.mark.parametrize("size", [1, 4, 17])
-def test_refuses_sizes_that_are_no_mask(size: int) -> None:
-    with pytest.raises(InvalidParameter):
-        SPEC.validate({"size": size})

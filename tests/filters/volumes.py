@@ -6,11 +6,9 @@ import functools
 from typing import Any
 
 import numpy as np
-import pytest
 from numpy.typing import NDArray
 
 from kernelscope.backends.cpu import CpuBackend
-from kernelscope.base.errors import InvalidParameter
 from kernelscope.engine.request import Request
 from kernelscope.engine.run import execute
 from kernelscope.files.volumes import read_volume
@@ -66,29 +64,3 @@ def run(voxels: NDArray[Any], filter_id: str, **parameters: Any) -> NDArray[np.f
         return execute(request, {"cpu": backend}).scan.volumes[0].voxels
     finally:
         backend.close()
-
-
-def check_hard_volumes(spec: FilterSpec) -> None:
-    """Constants, any shape, no noise, any scale, and negative voxels."""
-    for shape in ((1, 1, 1), (1, 1, 9), (3, 2, 3), (2, 20, 1)):
-        for value in (0.0, 1e-20, 70.0, 1e20):
-            source = np.full(shape, value, np.float32)
-            np.testing.assert_allclose(run(source, spec.id), source, rtol=1e-5)
-    random = np.random.default_rng(6)
-    source = random.uniform(50, 100, (7, 9, 8)).astype(np.float32)
-    np.testing.assert_allclose(run(source, spec.id, sigma=0.0), source, rtol=1e-5)
-    np.testing.assert_array_equal(run(source, spec.id, strength=0.0), source)
-    wanted = run(source, spec.id, sigma=9.0)
-    assert np.abs(wanted - source).max() > 5
-    for exponent in (-66, 66):  # 1e-20 and 1e20
-        scale = 2.0**exponent
-        actual = run((source * scale).astype(np.float32), spec.id, sigma=9.0 * scale)
-        np.testing.assert_allclose(actual, wanted * scale, rtol=1e-5)
-    # Negative voxels are no magnitudes: the noise is Gaussian.
-    signed = source - 75
-    actual = run(signed, spec.id, sigma=9.0)
-    assert np.abs(actual - signed).max() > 5
-    assert actual.min() < -1
-    np.testing.assert_array_equal(actual, run(signed, spec.id, sigma=9.0, noise="gaussian"))
-    with pytest.raises(InvalidParameter, match="go down to"):
-        run(signed, spec.id, sigma=9.0, noise="rician")

@@ -2,14 +2,13 @@
 
 Cases are theirs, expectations come from a definition or from the library itself, code is ours.
 
-- SciPy's ``test_extend01`` to ``10``, neighbours outside, near and far: `test_cells_outside`.
-- ``test_correlate01`` to ``26``, impulses, kernels, types: `test_masks`. A kernel of one axis is a
-  mask with a row. There are no other origins, and no complex numbers.
-- ``test_uniform*``: `test_means`, `test_means_of_2`.
+- SciPy's ``test_correlate01`` to ``26``, impulses, kernels, types: `test_masks`. A kernel of one
+  axis is a mask with a row. There are no other origins, and no complex numbers.
+- ``test_uniform*``: `test_means`.
 - ``test_minimum_filter*``, ``test_maximum_filter*``, ``test_minmax_filter``: `test_extremes`. There
   are no origins; footprints have tests of their own.
 - ``test_rank*``, ``test_median_filter``, ``test_gh_22250``, ``22333``, ``23046``, ``23075``:
-  `test_medians`, `test_medians_of_few_levels`. There are no other ranks, and no percentiles.
+  `test_medians`. There are no other ranks, and no percentiles.
 - ``test_byte_order_median``: `test_byte_order`.
 - ``test_sobel*``, ``test_multiple_modes_sobel``: `test_sobel`, both directions at once. There is
   one border for both axes.
@@ -18,18 +17,17 @@ Cases are theirs, expectations come from a definition or from the library itself
   One axis alone is no picture; three have tests of their own.
 - ``test_zero_size``, ``test_edge_cases``, ``test_input_validation``: `test_nothing_and_little`.
 - ``*_overlap``: `test_result_over_its_input`.
-- Not here: ``test_gauss*``, as the Gaussian has tests of its own; ``test_prewitt*``,
+- Not here: ``test_extend*`` and ``test_edges``, which the contract has for every filter;
+  ``test_gauss*``, as the Gaussian has tests of its own; ``test_prewitt*``,
   ``test_gaussian_laplace*``, ``test_generic_*``, ``test_*gradient_magnitude*``,
   ``test_valid_origins*``, of filters and arguments that do not exist; ``test_dtype_batch_memory``.
-- scikit-image's ``test_median``: `test_medians`, `test_types`. ``test_edges`` of Sobel and Laplace:
-  `test_sobel_of_edges`, `test_laplace_of_an_impulse`; their ``mask`` is ``within`` here.
+- scikit-image's ``test_median``: `test_medians`, `test_types`. Their ``mask`` is ``within`` here.
 - cupyx's ``test_filters``, sizes 3 and 4, modes, constants, types, strides: `test_means`,
   `test_medians`, `test_extremes`, `test_orders`; arrays of four axes in `test_axes`.
 """
 
 from __future__ import annotations
 
-import itertools
 from typing import Any
 
 import numpy as np
@@ -65,31 +63,6 @@ def samples(dtype: str, shape: tuple[int, ...] = (17, 23), seed: int = 1) -> NDA
     return random.integers(0, 100, shape).astype(dtype)
 
 
-# Cells outside --------------------------------------------------------------------------
-
-OUTSIDE = {
-    "reflect": [4, 5, 6, 6, 5, 4, 4, 5, 6, 6, 5, 4, 4, 5, 6],
-    "mirror": [6, 5, 4, 5, 6, 5, 4, 5, 6, 5, 4, 5, 6, 5, 4],
-    "nearest": [4, 4, 4, 4, 4, 4, 4, 5, 6, 6, 6, 6, 6, 6, 6],
-    "constant": [0, 0, 0, 0, 0, 0, 4, 5, 6, 0, 0, 0, 0, 0, 0],
-    "wrap": [4, 5, 6, 4, 5, 6, 4, 5, 6, 4, 5, 6, 4, 5, 6],
-}
-"""The row 4 5 6, from six cells before it to six behind it."""
-
-
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("shift", range(-6, 7))
-def test_cells_outside(mode: str, shift: int) -> None:
-    """A mask with one cell moves the row, further than it is long."""
-    mask = np.zeros((13, 13), int)
-    mask[6, 6 + shift] = 1
-    row = np.array([[4, 5, 6]], np.uint8)
-    for turned in (False, True):
-        image, weights = (row.T.copy(), mask.T) if turned else (row, mask)
-        moved = ks.mask(image, mask=weights, mode=mode)
-        assert moved.ravel().tolist() == OUTSIDE[mode][6 + shift : 9 + shift], turned
-
-
 # Averages ---------------------------------------------------------------------------------
 
 
@@ -123,13 +96,6 @@ def test_means(dtype: str, size: Any) -> None:
             assert (np.abs(found - exact) <= 0.5 + 1e-9).all()
 
 
-def test_means_of_2() -> None:
-    assert ks.mean(np.array([[2, 4, 6]], np.uint8), size=(1, 2)).tolist() == [[2, 3, 5]]
-    assert ks.mean(np.array([[3, 2, 1, 0, 0, 0]], float), size=(1, 2)).tolist() == [
-        [3, 2.5, 1.5, 0.5, 0, 0]
-    ]
-
-
 # Ranks ------------------------------------------------------------------------------------
 
 
@@ -153,26 +119,6 @@ def test_medians(dtype: str, size: Any) -> None:
         for mode in MODES:
             theirs = ndimage.median_filter(image, size, mode=mode)
             np.testing.assert_array_equal(ks.median(image, size=size, mode=mode), theirs, mode)
-
-
-@pytest.mark.parametrize("levels", [1, 2, 3])
-@pytest.mark.parametrize(
-    ("dtype", "side"),
-    [
-        *itertools.product(("uint8", "uint16"), (3, 9)),
-        ("uint8", 31),
-        # Compares, where bytes are counted, and is compiled for ten seconds.
-        pytest.param("uint16", 31, marks=pytest.mark.exhaustive),
-    ],
-)
-def test_medians_of_few_levels(levels: int, dtype: str, side: int) -> None:
-    """Counts of a level are as large as the mask, and all of it may be one level."""
-    for low in (0, np.iinfo(dtype).max + 1 - levels):
-        image = (samples(dtype, (40, 37)) % levels + low).astype(dtype)
-        for mode, cval in (("reflect", 0), ("constant", 0), ("constant", 7)):
-            theirs = ndimage.median_filter(image, side, mode=mode, cval=cval)
-            found = ks.median(image, size=side, mode=mode, cval=cval)
-            np.testing.assert_array_equal(found, theirs, f"{dtype} {mode} {cval}")
 
 
 @pytest.mark.parametrize("name", ["median", "mean", "minimum", "maximum", "weighted_mean"])
@@ -215,15 +161,6 @@ def test_sobel(mode: str, dtype: str) -> None:
         np.testing.assert_allclose(found, theirs, rtol=3e-6, atol=1e-5)
 
 
-def test_sobel_of_edges() -> None:
-    rows, columns = np.mgrid[-5:6, -5:6]
-    assert not ks.sobel(np.zeros((10, 10))).any()
-    for edge in (rows >= 0, columns >= 0):
-        found = ks.sobel(edge.astype(np.float32), form="magnitude")
-        away = rows if edge[0, 0] == edge[0, -1] else columns
-        np.testing.assert_allclose(found, np.where((away == 0) | (away == -1), 4, 0), atol=1e-6)
-
-
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("dtype", ["int32", "float32", "float64"])
 def test_laplace(mode: str, dtype: str) -> None:
@@ -231,14 +168,6 @@ def test_laplace(mode: str, dtype: str) -> None:
     theirs = ndimage.laplace(image.astype(np.float64), mode=mode)
     found = ks.laplace(image, mode=mode, negative="absolute")
     np.testing.assert_allclose(found, np.abs(theirs), rtol=1e-6)
-
-
-def test_laplace_of_an_impulse() -> None:
-    assert not ks.laplace(np.zeros((10, 10))).any()
-    image = np.zeros((9, 9))
-    image[4, 4] = 1
-    theirs = skimage_filters.laplace(image, ksize=3)
-    np.testing.assert_array_equal(ks.laplace(image), np.abs(theirs))
 
 
 # Axes, empty arrays, memory ---------------------------------------------------------------
