@@ -24,6 +24,7 @@ from kernelscope.gui.model.times import BUSY, VARYING
 from kernelscope.images.image import Image
 from kernelscope.images.judging.metrics import Quality
 from kernelscope.images.scan import Scan
+from kernelscope.images.source import Channel
 from kernelscope.images.volume import Volume
 from kernelscope.schema.borders import Border
 from tests.gui.helpers import child
@@ -157,6 +158,24 @@ def test_scientific_pictures_and_volumes_are_seen_well() -> None:
     slice_ = thumbnail(Scan((Volume.from_array(voxels, "a"),)))
     assert slice_.shape == (20, 30, 3)
     assert (slice_[0, 0, 0], slice_[19, 0, 0]) == (255, 0)
+
+
+def test_a_thumbnail_looks_as_the_picture_does_in_the_viewer() -> None:
+    """Photographs of 16 bits were stretched, and channels were grey."""
+    photo = np.full((20, 30, 3), 20_000, np.uint16)
+    photo[:10] = 40_000
+    small = thumbnail(Image.from_array(photo))
+    assert np.unique(small).tolist() == [round(20_000 / 257), round(40_000 / 257)]
+
+    voxels = np.zeros((3, 20, 30), np.uint16)
+    voxels[:, :10] = 500
+    green = replace(Volume.from_array(voxels, "a"), channel=Channel("GFP", "00ff00"))
+    assert np.unique(thumbnail(Scan((green,))).reshape(-1, 3), axis=0).tolist() == [
+        [0, 0, 0],
+        [0, 255, 0],
+    ]
+    windowed = replace(green, channel=replace(green.channel, window=(0.0, 1000.0)))
+    assert thumbnail(Scan((windowed,))).max() == 128
 
 
 def test_runs_are_compared_with_a_reference_that_is_chosen_later() -> None:

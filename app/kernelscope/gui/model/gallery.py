@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from kernelscope.base import memory
 from kernelscope.engine.result import Judgement, Result
 from kernelscope.gui.model.comparison import judge_both
+from kernelscope.gui.model.display import Display, first_of, table
 from kernelscope.gui.model.runs import Run, Runs
 from kernelscope.images.image import Image
 from kernelscope.images.judging import colours
@@ -160,24 +161,20 @@ def judge_run(result: Result, part: Image | Volume, reference: Image | Volume) -
 
 
 def thumbnail(source: Source, side: int = THUMBNAIL_SIDE) -> NDArray[np.uint8]:
-    """Return a small colour picture, of volumes the middle slice; of bytes their own levels."""
+    """Return a small picture, of volumes the middle slice, in the display that it opens with."""
     if isinstance(source, Scan):
-        voxels = source.volumes[0].voxels
+        display, voxels = first_of(source.volumes[0]), source.volumes[0].voxels
         planes = voxels[len(voxels) // 2, :, :, np.newaxis]
     else:
-        planes = colours(source.planes)
+        display, planes = Display.automatic(source.planes), colours(source.planes)
     step = max(1, max(planes.shape[:2]) // (4 * side))
     planes = planes[::step, ::step]  # four samples in each direction are enough for a mean
     factor = math.ceil(max(planes.shape[:2]) / side)
     y, x = (min(factor, length) for length in planes.shape[:2])
     height, width = planes.shape[0] // y, planes.shape[1] // x
     blocks = planes[: height * y, : width * x].reshape(height, y, width, x, -1)
-    means = blocks.astype(np.float32).mean(axis=(1, 3))
-    if planes.dtype != np.uint8:
-        low, high = np.percentile(means, (1, 99)).tolist()
-        means = (means - low) * (255 / max(high - low, 1e-12))
-    pixels = np.clip(np.rint(means), 0, 255).astype(np.uint8)
-    return np.ascontiguousarray(np.broadcast_to(pixels, (*pixels.shape[:2], 3)))
+    steps = display.steps(blocks.astype(np.float32).mean(axis=(1, 3)))
+    return steps if steps.shape[2] == 3 else table(display.colour_map)[steps[:, :, 0]]
 
 
 def _bytes(runs: Iterable[Run]) -> int:
