@@ -253,11 +253,11 @@ def test_a_figure_of_a_composite_has_the_channels_that_are_not_hidden() -> None:
     every, made = "DAPI in blue, GFP in green, RFP in red", replace(red, title="made")
     some = beside[0], (made, others[1])
     for hidden, filtered, first, second, words, only in (
-        ((), beside, (200, 50, 100), (200, 50, 50), every, " (DAPI only)"),
-        ((), some, (200, 50, 100), (200, 50, 50), every, " (DAPI, RFP only)"),
-        ((0,), some, (200, 50, 0), (200, 50, 0), "GFP in green, RFP in red", " (RFP only)"),
+        ((), beside, (200, 50, 100), (0, 0, 50), every, " (DAPI only)"),
+        ((), some, (200, 50, 100), (200, 0, 50), every, " (DAPI, RFP only)"),
+        ((0,), some, (200, 50, 0), (200, 0, 0), "GFP in green, RFP in red", " (RFP only)"),
         ((1,), some, (200, 0, 100), (200, 0, 50), "DAPI in blue, RFP in red", ""),
-        ((0, 2), beside, (0, 50, 0), (0, 50, 0), "GFP in green", " (not filtered)"),
+        ((0, 2), beside, (0, 50, 0), (0, 0, 0), "GFP in green", " (not filtered)"),
         ((0, 1, 2), beside, (0, 0, 0), (0, 0, 0), "", ""),
     ):
         look = Look(beside=beside, filtered=filtered, hidden=frozenset(hidden))

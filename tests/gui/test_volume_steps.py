@@ -335,6 +335,8 @@ def test_a_composite_follows_the_channel_in_front_and_goes_on_with_the_next_file
     )
     open_scan(qtbot, window, cells)
     action, view = window.actions_["composite"], window.session.volumes.view
+    settle(qtbot, window)
+    assert view.look.beside == (), "the file states no colours"
     button = bar.findChild(QToolButton, "compositeButton")
     assert button.isVisible()
     qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
@@ -468,7 +470,6 @@ def test_times_and_channels_have_a_bar_each(
     assert view.chosen_map is ColourMap.BLUE
     assert child(window, QToolButton, "playVolumesButton").isVisible()
     assert not channels.findChild(QToolButton, "playChannelsButton").isVisible()
-    window.actions_["composite"].trigger()
     qtbot.waitUntil(lambda: channels.findChild(QWidget, "channelEyes").isVisible())
     assert not bar.findChild(QWidget, "volumeEyes").isVisible(), "a channel has one button"
     window.actions_["composite"].trigger()
@@ -556,8 +557,8 @@ def test_a_composite_has_channels_of_one_time_each_read_once(
             if isinstance(each, Volume) and np.array_equal(each.voxels, voxels)
         ]
 
-    composite.trigger()
     qtbot.waitUntil(lambda: drawn() == [(0, 0), (0, 1)])
+    assert composite.isChecked(), "the file has colours of channels"
     assert reading.places == [1]
     reading.go.clear()
     press(qtbot, window, "Alt+.")
@@ -598,12 +599,19 @@ def test_a_composite_has_channels_of_one_time_each_read_once(
 
 
 def test_a_composite_whose_file_is_gone_goes_on_with_the_next(
-    qtbot: QtBot, window: MainWindow, tmp_path: Path
+    qtbot: QtBot, window: MainWindow, tmp_path: Path, reading: Reading
 ) -> None:
     film = tmp_path / "film.ome.tif"
     write_film(film)
+    reading.go.clear()
     open_scan(qtbot, window, film)
+    qtbot.waitUntil(lambda: reading.places == [1])
     film.unlink()
+    reading.go.set()
+    message = window.statusBar().currentMessage
+    qtbot.waitUntil(lambda: message().startswith("The channels are not drawn together: film"))
+    assert not window.findChildren(ErrorDialog), "nobody asked for them"
+    assert not window.actions_["composite"].isChecked()
     window.actions_["composite"].trigger()
     box = dialog(qtbot, window, ErrorDialog)
     assert "film.ome.tif" in box.text()

@@ -30,7 +30,7 @@ from kernelscope.gui.viewer import layer
 from kernelscope.gui.viewer.pair_view import PairView
 from kernelscope.gui.viewer.plane_canvas import PlaneCanvas
 from kernelscope.images.source import Channel
-from kernelscope.images.volume import Volume
+from kernelscope.images.volume import Among, Volume
 from tests.gui.helpers import hover
 
 SHAPE = (20, 30, 40)
@@ -131,17 +131,23 @@ def test_a_single_slice_is_looked_at_as_a_picture(qtbot: QtBot, viewer: PairView
     assert viewer.findChild(QSlider, "slice2Slider").isVisible()
 
 
-def test_a_composite_has_the_filtered_channels_in_the_output(viewer: PairView) -> None:
-    raw, filtered = volume(2), volume(3)
-    show_input(viewer, volume())
-    show_output(viewer, volume(1))
+def test_a_composite_has_only_filtered_channels_in_the_output(viewer: PairView) -> None:
+    front, made, raw, filtered = (
+        replace(volume(n), among=(Among("C", n // 2, 2),)) for n in range(4)
+    )
+    show_input(viewer, front)
+    show_output(viewer, made)
     display = Display(0, 1000)
-    for beside, expected in (((), raw), (((filtered, display),), filtered)):
-        look = replace(viewer.view.look, beside=((raw, display),), filtered=beside)
+    for beside, expected in ((raw, None), (filtered, filtered)):
+        pairs = ((raw, display),), ((beside, display),)
+        look = replace(viewer.view.look, beside=pairs[0], filtered=pairs[1])
         viewer.view.choose_look(look)
         for pane, added in ((viewer.input, raw), (viewer.output, expected)):
             for view, plane in zip(pane.views, viewer.view.planes, strict=True):
                 assert view.front is not None
+                assert len(view.front._parts) == 1 + (added is not None)
+                if added is None:
+                    continue
                 planes = view.front._parts[-1].pyramid.planes  # their light is added
                 cut = plane.cut(added.voxels, viewer.view.position[plane.axis])
                 np.testing.assert_array_equal(planes[..., 0], cut)
@@ -172,7 +178,7 @@ def test_the_output_of_a_composite_names_the_channels_that_are_filtered(viewer: 
     residual = DrawnView(dapi[0], view=View.RESIDUAL, minus=dapi[0])
     viewer.show_output(residual, "Residual: output – input")
     assert viewer.output.title.full_text == "Residual: output – input · DAPI only"
-    viewer.view.choose_look(replace(viewer.view.look, beside=()))
+    viewer.view.choose_look(replace(viewer.view.look, beside=(), filtered=()))
     assert viewer.output.title.full_text == "Residual: output – input"
 
 

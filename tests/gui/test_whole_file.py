@@ -262,7 +262,6 @@ def test_filter_all_show_and_save(
     assert subject.result is members.filtered.results[1]
     assert subject.is_current(window.session.settings)
     assert len(cpu.requests) == SHAPE[0]
-    window.actions_["composite"].trigger()
     qtbot.waitUntil(lambda: len(subject.view.look.filtered) == 1)
     ((dapi, _),) = subject.view.look.of_output.beside
     np.testing.assert_array_equal(dapi.voxels, members.filtered.results[0].scan.volumes[0].voxels)

@@ -121,7 +121,12 @@ class Look:
 
     @property
     def of_output(self) -> Look:
-        return replace(self, beside=self.filtered) if self.filtered else self
+        """The look of the output, in which channels that were not filtered are not drawn."""
+        if not self.filtered:
+            return self
+        pairs = zip(self.beside, self.filtered, strict=True)
+        raw = {made.channel_number for (before, _), (made, _) in pairs if made is before}
+        return replace(self, beside=self.filtered, hidden=self.hidden | raw)
 
     def shows(self, channel: Volume) -> bool:
         return not self.beside or channel.channel_number not in self.hidden

@@ -24,7 +24,7 @@ from kernelscope.engine.request import RunSettings
 from kernelscope.engine.result import Result
 from kernelscope.files.names import stem_of
 from kernelscope.gui.docks.volume_components import ComponentsPanel, VolumeStepBar
-from kernelscope.gui.model.display import Display, PaneSide, first_of, table
+from kernelscope.gui.model.display import ColourMap, Display, PaneSide, first_of, map_of, table
 from kernelscope.gui.model.slice_drawing import composite, dyes, moment
 from kernelscope.gui.model.volume_files import MOST_BYTES, FilteredFile, VolumeSeries
 from kernelscope.gui.session.canvas_view import DRAWN
@@ -172,6 +172,8 @@ _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 PLAY_MS = 150  # time for which a volume is seen while they are played, at least
 
+_FEW = 7  # channels, as many as there are colours, that are drawn together unasked
+
 _MEMBER, _CHANNELS, _PICTURE = "member", "channels", "composite"
 """Topics of reading: a volume to show, the channels of a composite, those of its picture."""
 
@@ -203,7 +205,8 @@ class VolumeSteps(QObject):
         self._ask_nan = frame.file_dialogs.ask_nan
         self._members: WeakKeyDictionary[Volume, tuple[VolumeSeries, int]] = WeakKeyDictionary()
         """The volumes that were read from files of several, and their places."""
-        self._wants_composite = False  # of each file that has channels
+        self._wants_composite: bool | None = None
+        """Of each file that has channels; None for those whose channels have colours."""
         self._unread: VolumeSeries | None = None  # a file whose channels could not be read for it
         self._composite: VolumeSeries | None = None  # the file whose channels are drawn together
         self._channels: dict[int, Volume] = {}  # of one time of that file, by their places
@@ -253,8 +256,14 @@ class VolumeSteps(QObject):
     @property
     def is_composite(self) -> bool:
         """Whether each file is drawn with all its channels, and this one could be read."""
-        unread = self._unread is not None and self.place[0] is self._unread
-        return self._wants_composite and not unread
+        series, index, _ = self.place
+        if self._unread is not None and series is self._unread:
+            return False
+        if self._wants_composite is not None or series is None:
+            return bool(self._wants_composite)
+        colour = self._page.subject.part.channel.colour
+        few = 1 < len(series.along("C", index)) <= _FEW
+        return few and map_of(colour) is not ColourMap.GREY
 
     @Action(
         "composite",
@@ -265,8 +274,8 @@ class VolumeSteps(QObject):
         help="volumes",
     )
     def show_composite(self) -> None:
-        """Draw all channels of the file, each in its colour; in the output those are filtered that
-        were, by “Filter all”, and the one in front.
+        """Draw all channels of the file, each in its colour; the output has those that were
+        filtered: the one in front, or all after “Filter channels” or “Filter all”.
         """
         if self.is_composite:
             self._wants_composite = False
@@ -421,6 +430,8 @@ class VolumeSteps(QObject):
             failed()
             if isinstance(error, NotANumber):
                 self._ask_nan(error, replace_nan)
+            elif topic == _CHANNELS and self._wants_composite is None:  # nobody asked for them
+                self._frame.show_status(f"The channels are not drawn together: {error}")
             else:
                 self._background.report(error)
 
