@@ -4,7 +4,6 @@ Cases are theirs, expectations come from a definition or from the library itself
 
 - SciPy's ``test_correlate01`` to ``26``, impulses, kernels, types: `test_masks`. A kernel of one
   axis is a mask with a row. There are no other origins, and no complex numbers.
-- ``test_uniform*``: `test_means`.
 - ``test_minimum_filter*``, ``test_maximum_filter*``, ``test_minmax_filter``: `test_extremes`. There
   are no origins; footprints have tests of their own.
 - ``test_rank*``, ``test_median_filter``, ``test_gh_22250``, ``22333``, ``23046``, ``23075``:
@@ -21,9 +20,10 @@ Cases are theirs, expectations come from a definition or from the library itself
   ``test_gauss*``, as the Gaussian has tests of its own; ``test_prewitt*``,
   ``test_gaussian_laplace*``, ``test_generic_*``, ``test_*gradient_magnitude*``,
   ``test_valid_origins*``, of filters and arguments that do not exist; ``test_dtype_batch_memory``.
-- scikit-image's ``test_median``: `test_medians`, `test_types`. Their ``mask`` is ``within`` here.
-- cupyx's ``test_filters``, sizes 3 and 4, modes, constants, types, strides: `test_means`,
-  `test_medians`, `test_extremes`, `test_orders`; arrays of four axes in `test_axes`.
+- scikit-image's ``test_median``: `test_medians`. Their ``mask`` is ``within`` here.
+- cupyx's ``test_filters``, sizes 3 and 4, modes, constants, types, strides: `test_medians`,
+  `test_extremes`, `test_orders`; arrays of four axes in `test_axes`.
+- ``test_uniform*`` are `test_averages_have_masks_of_any_sides` of test_language.py.
 """
 
 from __future__ import annotations
@@ -82,20 +82,6 @@ def test_masks(dtype: str, mode: str) -> None:
         np.testing.assert_allclose(found, exact, rtol=1e-6)
 
 
-@pytest.mark.parametrize("dtype", TYPES)
-@pytest.mark.parametrize("size", [2, 3, 4, (2, 3), (1, 4), 5])
-def test_means(dtype: str, size: Any) -> None:
-    image = samples(dtype)
-    for mode in MODES:
-        exact = ndimage.uniform_filter(image.astype(float), size, mode=mode)
-        found = ks.mean(image, size=size, mode=mode)
-        assert found.dtype == image.dtype
-        if image.dtype.kind == "f":
-            np.testing.assert_allclose(found, exact, rtol=1e-5)
-        else:  # a running sum of floats may lie beside a tie
-            assert (np.abs(found - exact) <= 0.5 + 1e-9).all()
-
-
 # Ranks ------------------------------------------------------------------------------------
 
 
@@ -137,12 +123,6 @@ def test_orders(name: str) -> None:
     frozen.flags.writeable = False
     for image in (np.asfortranarray(wide), wide[::2, 3::3], wide[::-1, ::-1], wide.T, frozen):
         np.testing.assert_array_equal(function(image), function(image.copy(order="C")))
-
-
-@pytest.mark.parametrize("name", ["median", "mean", "minimum", "maximum", "sobel", "laplace"])
-def test_types(name: str) -> None:
-    for dtype in TYPES:
-        assert getattr(ks, name)(samples(dtype)).dtype == np.dtype(dtype)
 
 
 # Edges ------------------------------------------------------------------------------------
@@ -199,9 +179,6 @@ def test_nothing_and_little(name: str) -> None:
     for shape in ((0, 5), (5, 0), (0, 0)):
         with pytest.raises(ks.AppError, match="no pixels"):
             function(np.zeros(shape))
-    for wrong in (np.zeros(5), np.array(3.0), np.zeros((4, 4), complex), np.zeros((4, 4), "M8[s]")):
-        with pytest.raises(ks.AppError, match="image"):
-            function(wrong)
     for mode in MODES:
         one = np.array([[7]], np.uint8)
         size = 5

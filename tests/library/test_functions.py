@@ -189,19 +189,6 @@ def test_a_denoiser_filters_floats_of_64_bits_in_32(caplog: pytest.LogCaptureFix
     assert "Non-local means filters 64-bit floats in 32 bits" in caplog.text
 
 
-def test_nan_stays() -> None:
-    image = picture(np.float32, 1)[:, :, 0]
-    image[3, 4] = np.nan
-    made = ks.mean(image, nan=0)
-    assert np.argwhere(np.isnan(made)).tolist() == [[3, 4]]
-    filled = ks.mean(np.nan_to_num(image))
-    np.testing.assert_array_equal(made[~np.isnan(made)], filled[~np.isnan(made)])
-    volume = head()
-    volume[1, 2, 3] = np.nan
-    made = ks.mri_nlm(volume, search_radius=1, nan=0)
-    assert np.argwhere(np.isnan(made)).tolist() == [[1, 2, 3]]
-
-
 def test_memory_of_a_result_that_cannot_be_released_is_copied() -> None:
     shared = np.frombuffer(bytes(12), np.uint8).reshape(3, 4)
     made = arrays.of_scan(Scan((Volume.from_array(shared[np.newaxis]),)))[0]
@@ -315,6 +302,9 @@ def test_errors_name_the_argument(arguments: dict[str, Any], message: str) -> No
             "median(): image: an array of shape (4, 4, 3) and type int64 may be a picture in",
         ),
         (np.zeros(4), "median(): image: an array of shape (4,) is not a picture."),
+        (np.array(3.0), "median(): image: an array of shape () is not a picture."),
+        (np.zeros((4, 4), "M8[s]"), "median(): image: an array of type datetime64[s] does not"),
+        (np.zeros((2, 3, 4, 5)), "median(): image: an array of shape (2, 3, 4, 5) is not a"),
         (np.zeros((5, 6, 7)), "median(): image: an array of shape (5, 6, 7) is not a picture. Use"),
         (np.zeros((0, 4)), "median(): image: the image has no pixels."),
         (np.full((4, 4), np.nan), "median(): image: 16 of 16 samples are NaN"),
@@ -384,14 +374,6 @@ def test_a_typed_argument_implies_others() -> None:
 
 
 # Progress and cancel ------------------------------------------------------------------
-
-
-def test_progress_rises_to_the_end() -> None:
-    seen: list[tuple[str, float]] = []
-    ks.median(picture(np.uint8), progress=lambda *each: seen.append(each))
-    computing = [fraction for stage, fraction in seen if stage == "compute"]
-    assert computing == sorted(computing)
-    assert computing[-1] == 1
 
 
 @pytest.mark.parametrize("device", ["cpu", pytest.param("emulated", marks=needs_compiler)])

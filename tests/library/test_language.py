@@ -295,12 +295,6 @@ def test_channels_that_nobody_declared_are_in_the_log(
     assert f"image: the last axis of shape {shape} is taken for {known_as}. Of a" in caplog.text
 
 
-@pytest.mark.parametrize("shape", [(4, 5, 6), (5,), (2, 3, 4, 5), (3, 0)])
-def test_other_shapes_ask(shape: tuple[int, ...]) -> None:
-    with pytest.raises(ks.InvalidImage, match="image: "):
-        ks.median(samples("uint8", shape))
-
-
 OUT_CASES: list[tuple[str, tuple[int, ...], dict[str, Any]]] = [
     ("median", (20, 33, 3), {}),
     ("greyscale", (20, 33, 3), {}),

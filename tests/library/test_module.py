@@ -10,7 +10,6 @@ import subprocess
 import sys
 import threading
 import typing
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -25,6 +24,7 @@ from kernelscope.library import names
 from kernelscope.schema.filter import FilterSpec
 from kernelscope.schema.parameters import FootprintParameter
 from kernelscope.schema.samples import Kind
+from tests.library.test_functions import function, picture
 from tests.paths import ROOT
 from tests.patience import PATIENCE
 from tests.scripts import load_script
@@ -32,17 +32,6 @@ from tests.scripts import load_script
 generate = load_script(ROOT / ".ci" / "generate.py")
 
 SPECS = [spec for kind in Kind for spec in filters.discover(kind).values()]
-
-
-def function(name: str) -> Callable[..., Any]:
-    found: Callable[..., Any] = getattr(ks, name)
-    return found
-
-
-def picture(dtype: Any, channels: int = 3) -> NDArray[Any]:
-    random = np.random.default_rng(5)
-    white = 1 if np.dtype(dtype).kind == "f" else np.iinfo(dtype).max
-    return (random.random((19, 27, channels)) * white).astype(dtype)
 
 
 # Threads and processes ----------------------------------------------------------------
