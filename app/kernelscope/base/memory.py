@@ -38,8 +38,9 @@ most, for non-local means; with less, LLVM ends the process."""
 _NOTHING = 4 << 20  # bytes of address space that are too few for any library to work
 
 _LITTLE, _MOMENT = 64, 1.0
-"""A request for less than one part in so many of the bytes that were left, at most so many seconds
-ago, is granted: asking takes 0.15 ms on an EPYC of 2017, as long as filtering a small picture."""
+"""A request for less than one part in this many of the bytes that were left, at most this many
+seconds ago, is granted: asking takes 0.15 ms on an EPYC of 2017, as long as filtering a small
+picture."""
 
 _noted: deque[tuple[float, float]] = deque(maxlen=1)
 """When the system was last asked, and its answer without the requests that were granted since."""

@@ -74,15 +74,14 @@ def enumerated(words: Sequence[str], last: str = "and") -> str:
     return f"{', '.join(others)} {last} {final}" if others else final
 
 
-def significant(value: float, digits: int = 3) -> str:
-    """Return a measured number with `digits` significant digits, never as a power of ten.
+def significant(value: float) -> str:
+    """Return a measured number with three significant digits, never as a power of ten.
 
     Zeros at the end are kept, so that numbers below each other are compared at the same digit.
     """
     if not value:
         return "0"
-    large = abs(value) >= 10**digits - 0.5
-    return f"{value:,.0f}" if large else f"{value:#.{digits}g}".removesuffix(".")
+    return f"{value:,.0f}" if abs(value) >= 999.5 else f"{value:#.3g}".removesuffix(".")
 
 
 def aligned(values: Sequence[float], digits: int) -> list[str]:

@@ -220,7 +220,7 @@ def _lacking(error: Exception, name: str) -> Unreadable | None:
             f"the {name} data need the package {package}, which is not installed.",
             f"Install it: {pip_command(package)}",
         )
-    if isinstance(error, ImportError):  # imagecodecs leaves out what its maker could not build
+    if isinstance(error, ImportError):  # imagecodecs lacks codecs that its maker could not build
         return Unreadable(
             f"the {name} data need a decoder that the installed imagecodecs lacks ({error}).",
             f"Install all of it: {pip_command('--upgrade', 'imagecodecs')}",

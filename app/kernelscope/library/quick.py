@@ -51,7 +51,7 @@ _ENOUGH = 8
 """Runs from which on the least time counts: others may have waited for a busy machine."""
 
 _AGAIN = 64
-"""After so many runs the slower way, with or without other threads, is tried once more."""
+"""After this many runs the slower way, with or without other threads, is tried once more."""
 
 _logger = logging.getLogger("kernelscope")
 

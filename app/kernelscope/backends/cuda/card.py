@@ -273,7 +273,7 @@ class GpuContext:
             raise
 
     def open_lanes(self, cards: int) -> None:
-        """Start the copy threads, unless they are running, for a run on so many cards."""
+        """Start the copy threads, unless they are running, for a run on this many cards."""
         for name in ("up", "down")[len(self._lanes) :]:
             self._lanes.append(self._lane(f"kernelscope-gpu-{self.ordinal}-{name}"))
         self.uploads.cut_uploads(memory.upload_piece_bytes(cards))

@@ -284,7 +284,7 @@ class CubinCache:
 
     - `folder`: in place of the user's.
     - `packaged`: a folder of kernels that the same major release of CUDA compiled somewhere else,
-      which is what drivers accept: their code is taken before any is compiled.
+      which drivers accept: their code is taken before any is compiled.
     """
 
     def __init__(

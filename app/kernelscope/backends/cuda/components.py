@@ -28,8 +28,8 @@ _BLOCKS = 8  # of a multiprocessor
 _TYPES = {"uint8": "unsigned char", "uint16": "unsigned short", "int16": "short"}
 
 _MOST_SHARE = 8
-"""A scan is brought to the card before its run is planned if it takes less than one part in so many
-of the memory that is free."""
+"""A scan is brought to the card before its run is planned if it takes less than one part in this
+many of the memory that is free."""
 
 
 _MOST_AT_ONCE = 1 << 30

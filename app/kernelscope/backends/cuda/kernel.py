@@ -104,7 +104,7 @@ class LaunchNeeds:
         return made
 
     def report(self, grid: tuple[int, ...], run: DeviceRun) -> LaunchReport:
-        """Return how the kernel is launched in so many blocks, and the compiler's report."""
+        """Return how the kernel is launched in this many blocks, and the compiler's report."""
         if grid not in self.reports:
             launch, cubin = self.step.plan.launches[self.number], self.step.cubins[self.number]
             self.reports[grid] = launch_report(self.step, launch, cubin, grid, self.block, run)
@@ -380,7 +380,7 @@ class Kernel:
         return seconds
 
     def _put(self, piece: Piece, hold: float) -> Timed:
-        """Put a batch of launches over a piece on the stream, held for so many seconds."""
+        """Put a batch of launches over a piece on the stream, held for this many seconds."""
         device, launch = self._run.device, self._launch
         stream, call = device.stream, self._function.prepared_async_call
         grid = launch.grid(self._step.task.output_shape, piece.stop - piece.start)

@@ -192,7 +192,7 @@ class Resident:
 
 
 def upload_piece_bytes(cards: int) -> int:
-    """Return the size of the pieces of an upload, where so many cards copy at the same time.
+    """Return the size of the pieces of an upload, where this many cards copy at the same time.
 
     Larger ones leave the host's Python more time for the launches of all cards: 512³ voxels took
     four H100s 66 ms in the median with pieces of 2 MiB, 49 with 4 and 43 with 8. But fewer copiers

@@ -128,7 +128,7 @@ def encode_bmp(pixels: NDArray[Any], metadata: Metadata = NOTHING) -> bytes:
 def jpeg_coding(pixels: NDArray[Any], metadata: Metadata, quality: int | None = None) -> Coding:
     """Return how a JPEG is written: as that of the source, at another quality if it is given.
 
-    A lower one of the source would take back a part of what a filter gained (33.67 dB before; 32.40
+    A lower one of the source would take back a part of a filter's gain (33.67 dB before; 32.40
     at 85, 33.28 at 95). Chroma that Pillow cannot subsample alike is kept whole.
     """
     usual = metadata.jpeg or Coding(JPEG_QUALITY, _WHOLE_CHROMA)

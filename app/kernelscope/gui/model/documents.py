@@ -165,7 +165,7 @@ class Documents:
         self._used.append(document)
 
     def beside(self, step: int) -> Document | None:
-        """Return the document so many places further, round the ends; None without another."""
+        """Return the document this many places further, round the ends; None without another."""
         if self.current is None or len(self._open) < 2:
             return None
         return self._open[(self._open.index(self.current) + step) % len(self._open)]

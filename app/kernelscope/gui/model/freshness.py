@@ -331,7 +331,7 @@ def _part(wanted: Request, part: Region) -> Request:
 
 
 def _middle(visible: Region, pixels: float) -> Region:
-    """Return the middle of a region, of about so many pixels and of its proportions."""
+    """Return the middle of a region, of about this many pixels and of its proportions."""
     scale = min(1.0, math.sqrt(pixels / (visible.height * visible.width)))
     height = max(1, round(visible.height * scale))
     width = max(1, round(visible.width * scale))

@@ -415,7 +415,7 @@ class Subject(Observed, Generic[Opened, Part]):
             return
         known = self.moment.settings
         if result and known and known.made(result.request) and settings.made(result.request):
-            return  # which may lack what is no setting of this kind
+            return  # which may lack settings of another kind
         if self.history.settle(settings, as_step=as_step):
             self._drawn = self.history, self.history.state
             self.note(SETTLED)

@@ -270,7 +270,7 @@ class EditPanel(QWidget):
         self._editor: CodeEditor | None = None
         self._token: CancelToken | None = None
         self._changed = False
-        self._wrong: Version | None = None  # what the map of wrong pixels shows
+        self._wrong: Version | None = None  # the version whose wrong pixels the map shows
         self._name = ""  # of the version in the editor, which the box may be about to leave
         name, tip = "Version of the source", "The program's own source, or a version of yours"
         tip += ", which you can edit"

@@ -102,7 +102,7 @@ class _VolumeList(QListWidget):
     """Rows change places by dragging, and by Alt+Up and Alt+Down."""
 
     moved = Signal()
-    stepped = Signal(int)  # the current row is to go so many places down
+    stepped = Signal(int)  # the current row is to go this many places down
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)

@@ -80,7 +80,7 @@ from kernelscope.teach.lecture.parts import HEIGHT, WIDTH, credits, quote
 WAITING = "The picture of this page is being made…"
 
 
-_WIDEST = 0.64  # of the screen's width: what the text beside a drawing leaves to it
+_WIDEST = 0.64  # of the screen's width; the text beside a drawing has the rest
 
 _MARGIN = 4  # pixels around a drawing
 

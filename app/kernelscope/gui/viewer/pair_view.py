@@ -318,7 +318,7 @@ class PairView(QWidget):
         number = list(self.canvases()).index(canvas)
         if number != self.view.clicked:
             self.view.clicked = number
-            self.apply_camera()  # what is in view of that plane
+            self.apply_camera()  # the part of that plane in view
 
     def point(self, number: int, column: int, row: int) -> None:
         if self.volume is not None:

@@ -72,7 +72,7 @@ _GAP = 8  # pixels of the crosshair left out around its centre, so that the voxe
 
 _CROSS = QColor(61, 174, 233, 200)
 _LETTER = QColor(255, 208, 96)
-_MARGIN = 4  # pixels between the edge and what is written there
+_MARGIN = 4  # pixels between the edge and the text there
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from kernelscope.base.errors import InvalidParameter
 from kernelscope.gui.widgets.parts import dressed
 from kernelscope.schema.parameters import read_number
 
-_MOST_DECIMALS = 323  # with so many, Qt keeps every bit of a float
+_MOST_DECIMALS = 323  # with this many, Qt keeps every bit of a float
 _LONGEST = 10  # characters up to which a number is shown in full; longer ones to six digits
 
 

@@ -196,12 +196,12 @@ def switch(text: str, name: str, accessible: str = "", *, tip: str = "") -> QToo
     return button
 
 
-def action_button(action: QAction, accessible: str = "") -> QToolButton:
+def action_button(action: QAction) -> QToolButton:
     """Return a flat button of an action, named after it; Tab reaches it."""
     button = QToolButton()
     button.setDefaultAction(action)
-    accessible = accessible or action.text().replace("&", "").removesuffix("…")
-    dressed(button, f"{action.objectName()}Button", accessible)
+    name = action.text().replace("&", "").removesuffix("…")
+    dressed(button, f"{action.objectName()}Button", name)
     button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
     button.setAutoRaise(True)
     return button

@@ -211,7 +211,7 @@ _WRAPPED = Qt.TextFlag.TextWordWrap | Qt.AlignmentFlag.AlignLeft | Qt.AlignmentF
 
 
 def set_count(view: QListWidget, count: int) -> None:
-    """Have so many items; the first ones stay, with their selection."""
+    """Have this many items; the first ones stay, with their selection."""
     while view.count() > count:
         view.takeItem(view.count() - 1)
     while view.count() < count:

@@ -50,7 +50,7 @@ class ToolWindow(QDialog):
         self.resize(QSize(width, height).boundedTo(most - _FRAME))
 
     def take_room(self, characters: int, lines: int, most: QSize) -> None:
-        """Take room for text of this size, at most so many pixels; see `take_size`."""
+        """Take room for text of this size, at most this many pixels; see `take_size`."""
         metrics = self.fontMetrics()
         wanted = QSize(characters * metrics.averageCharWidth(), lines * metrics.height())
         wanted = wanted.boundedTo(most)

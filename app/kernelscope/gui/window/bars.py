@@ -148,7 +148,7 @@ class RunBar(QWidget):
         self.show_idle("")
 
     def expect(self, seconds: float | None) -> None:
-        """Begin a run that should take so many seconds, without compiling; None if unknown."""
+        """Begin a run that should take this many seconds, without compiling; None if unknown."""
         self._expected = seconds if seconds is not None and seconds >= _LEAST_SECONDS else None
         self._begun = time.monotonic()
 
