@@ -11,13 +11,9 @@ import pytest
 from numpy.typing import NDArray
 
 from kernelscope.backends.cpu import CpuBackend
-from kernelscope.backends.cuda import CudaBackend
-from kernelscope.backends.cuda.compiler import Nvrtc
 from kernelscope.base.errors import InvalidImage
 from kernelscope.engine.context import RunContext
-from kernelscope.engine.options import Device
 from kernelscope.engine.request import Request
-from kernelscope.engine.run import execute
 from kernelscope.filters.median import SPEC, networks
 from kernelscope.filters.median import cpu as median_cpu
 from kernelscope.filters.median.cpu import BUBBLE, HUANG
@@ -27,7 +23,7 @@ from kernelscope.filters.shared.groups import sweep_rows
 from kernelscope.images.image import Image
 from kernelscope.schema.borders import Border
 from kernelscope.schema.filter import Cpu, CpuTask
-from kernelscope.schema.levels import PARALLEL, SERIAL, TUNED
+from kernelscope.schema.levels import PARALLEL, SERIAL
 from tests.backends import emulated
 from tests.backends.emulated import needs_compiler
 from tests.oracle import OWN_FOOTPRINT, footprint_of, masked_windows
@@ -317,35 +313,3 @@ def test_fractions_cannot_be_counted(backend: CpuBackend) -> None:
 def test_all_but_parallel_run_on_one_thread() -> None:
     assert [level.id for level in SPEC.levels("cpu") if not level.single] == [PARALLEL.id]
     assert LEVELS[-1] == PARALLEL.id, "the last level is taken where none was chosen"
-
-
-@pytest.fixture
-def gpu() -> Iterator[CudaBackend]:
-    backend = CudaBackend(compiler=Nvrtc())
-    yield backend
-    backend.close()
-
-
-@pytest.mark.gpu
-@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.float32])
-@pytest.mark.parametrize("border", [Border.REFLECT, Border.VALID, Border.WRAP, Border.REDUCE])
-def test_tuned_in_blocks_inside_the_image(
-    dtype: type, border: Border, gpu: CudaBackend, backend: CpuBackend
-) -> None:
-    """Blocks away from the border read four samples at a time, where rows allow it."""
-    random = np.random.default_rng(5)
-    for size, width in ((3, 412), (3, 413), (5, 412), (7, 412), (9, 412), (11, 97), (31, 97)):
-        pixels = random.integers(0, 60000, (101, width, 1)).astype(dtype)
-        wanted = median(backend, pixels, size, border)
-        for limit in (None, 2 * pixels[:60].nbytes + 128 * size * pixels.itemsize):
-            gpu.memory_limit = limit
-            request = Request.create(
-                Image.from_array(pixels),
-                "median",
-                {"size": size},
-                border=border,
-                device=Device.GPU,
-                level=TUNED.id,
-            )
-            actual = execute(request, {"gpu": gpu}).image.planes
-            np.testing.assert_array_equal(actual, wanted, f"size {size}, width {width}, {limit}")

@@ -13,7 +13,8 @@ from typing import Protocol
 
 import pytest
 
-from kernelscope.backends.cuda import CudaBackend
+from kernelscope.backends.cpu import CpuBackend
+from kernelscope.backends.cuda import CudaBackend, slabs
 from kernelscope.backends.cuda.compiler import CubinCache, Nvrtc
 from kernelscope.backends.cuda.sources import read_source
 from tests.backends.specialisations import defines, gpu_filters
@@ -84,6 +85,18 @@ def alone() -> None:
     """Leave out a test of times or of free memory while other workers use the same card."""
     if "PYTEST_XDIST_WORKER" in os.environ:
         pytest.skip("other processes use the card meanwhile")
+
+
+@pytest.fixture
+def small_volumes_are_shared(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slabs, "WORTH_SHARING", 0)
+
+
+@pytest.fixture(scope="module")
+def cpu() -> Iterator[CpuBackend]:
+    backend = CpuBackend()
+    yield backend
+    backend.close()
 
 
 class RunScript(Protocol):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,8 @@ from kernelscope.engine.options import Device
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
 from kernelscope.engine.run import execute
-from kernelscope.images.image import Image
+from kernelscope.filters import hot_pixels, sobel
+from kernelscope.images.image import DTYPES, Image
 from kernelscope.schema.borders import Border
 from kernelscope.schema.filter import FilterSpec
 from kernelscope.schema.levels import TUNED, Level
@@ -38,6 +40,10 @@ from tests.contract.test_pictures import (
     test_module,
     without_alpha,
 )
+from tests.filters import apply as apply_on_cpu
+from tests.filters.test_hot_pixels import KINDS, by_numpy, with_all
+from tests.filters.test_sobel import pictures_at_the_bounds
+from tests.noise import white_of
 
 pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("compiled")]
 
@@ -162,6 +168,79 @@ def test_strips_equal_one_piece(
         assert not any("strips" in notice for notice in whole.notices)
         assert "strips" in strips.notices[-1], name
         np.testing.assert_array_equal(strips.image.pixels, whole.image.pixels, name)
+
+
+WIDE: list[tuple[str, list[dict[str, Any]], Sequence[Any], tuple[int, ...], tuple[int, ...]]] = [
+    *((each, [{"size": 3}], DTYPES[:1], (1,), (2064, 2056, 2060)) for each in ("mean", "median")),
+    ("mean", [{"size": size} for size in (5, 31, 99)], DTYPES, (1, 3), (1404, 1405)),
+    ("threshold_mean", [{"size": size} for size in (5, 31)], DTYPES, (1, 3), (1404, 1405)),
+    ("median", [{"size": size} for size in (3, 5, 7, 9)], DTYPES, (1,), (412, 413)),
+    ("median", [{"size": size} for size in (11, 31)], DTYPES, (1,), (97,)),
+    *(
+        (each, [{"sigma": sigma} for sigma in (0.1, 1.0, 5.3, 14.0)], DTYPES, (1, 3), (604, 605))
+        for each in ("gaussian", "unsharp")
+    ),
+    # Level tuned: in one launch, and in two, as always where the axes differ.
+    ("gaussian", [{"sigma": (0.8, 2.9)}, {"sigma": (6.0, 0.0)}], DTYPES, (1, 3), (604, 605)),
+]
+"""Filters, parameters, types, colours and widths: blocks away from the border, rows of words and
+others, several tiles."""
+
+
+@pytest.mark.parametrize(
+    ("filter_id", "parameters", "dtype", "colours", "width"),
+    [(name, *each) for name, *axes in WIDE for each in product(*axes)],
+)
+def test_wide_pictures_equal_the_cpu(
+    filter_id: str,
+    parameters: dict[str, Any],
+    dtype: np.dtype[Any],
+    colours: int,
+    width: int,
+    gpu: CudaBackend,
+    rows_of_a_strip: Callable[[int], None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """In one piece, and in strips; results of `valid` are no whole words of a row."""
+    spec = filters.get(filter_id)
+    pixels = without_alpha(make(dtype, "random", (205, width)), colours)
+    levels = spec.levels("gpu") if "sigma" in parameters else [TUNED]
+    tolerance = 1e-5 if "mean" in filter_id and dtype.kind == "f" else 0
+    for border in (Border.MIRROR, Border.WRAP, Border.VALID, Border.REDUCE):
+        wanted = apply_on_cpu(spec, pixels, parameters, border)
+        for level, rows in product(levels, (None, 40)):
+            with tuned_at_any_size():
+                if rows is not None:
+                    rows_of_a_strip(rows)
+                options = {"parameters": parameters, "border": border}
+                made = apply(gpu, Image.from_array(pixels), filter_id, level, **options)
+            monkeypatch.undo()
+            assert any("strips" in notice for notice in made.notices) == (rows is not None)
+            label = f"{level.id}, {border}, strips of {rows}"
+            assert_close(made.image.planes, wanted, pixels, tolerance, label)
+
+
+@pytest.mark.parametrize("level", sobel.SPEC.levels("gpu"), ids=lambda level: level.id)
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16])
+def test_angles_next_to_the_bounds_between_two_steps(
+    dtype: type, level: Level, gpu: CudaBackend
+) -> None:
+    """An arctangent matters most there."""
+    source, wanted = pictures_at_the_bounds(np.dtype(dtype))
+    options = {"parameters": {"form": "angle"}, "border": Border.VALID}
+    output = apply(gpu, Image.from_array(source), "sobel", level, **options).image.planes
+    np.testing.assert_array_equal(output[::3, ::3, 0], wanted)
+
+
+@pytest.mark.parametrize("level", hot_pixels.SPEC.levels("gpu"), ids=lambda level: level.id)
+def test_many_hot_pixels_have_the_bytes_of_numpy(level: Level, gpu: CudaBackend) -> None:
+    for dtype, channels in KINDS:
+        source = with_all(dtype, channels)
+        source = np.nan_to_num(source).clip(0, white_of(source)).astype(dtype)  # white of floats: 1
+        source.flags.writeable = False
+        image, options = Image.from_array(source), {"border": Border.MIRROR}
+        output = apply(gpu, image, "hot_pixels", level, **options).image
+        assert output.planes.tobytes() == by_numpy(source).tobytes(), (dtype, channels)
 
 
 @levels

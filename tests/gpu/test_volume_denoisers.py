@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from kernelscope import filters
 from kernelscope.backends.cpu import CpuBackend
-from kernelscope.backends.cuda import CudaBackend, slabs
+from kernelscope.backends.cuda import CudaBackend
 from kernelscope.engine.options import Device
 from kernelscope.engine.request import Request
 from kernelscope.engine.run import execute
@@ -19,7 +19,7 @@ from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
 from tests.gpu.test_volume_gpu import head
 
-pytestmark = pytest.mark.gpu
+pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("small_volumes_are_shared")]
 
 FILTERS = ("volume_dct", "volume_collaborative")
 
@@ -33,18 +33,6 @@ CASES: list[tuple[int, dict[str, Any]]] = [
 
 each = pytest.mark.parametrize("filter_id", FILTERS)
 cases = pytest.mark.parametrize(("components", "parameters"), CASES)
-
-
-@pytest.fixture(autouse=True)
-def small_volumes_are_shared(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(slabs, "WORTH_SHARING", 0)
-
-
-@pytest.fixture(scope="module")
-def cpu() -> Iterator[CpuBackend]:
-    backend = CpuBackend()
-    yield backend
-    backend.close()
 
 
 def apply(backend: Any, scan: Scan, filter_id: str, **options: Any) -> Any:

@@ -33,7 +33,7 @@ from kernelscope.schema.launch import Cuda, CudaPlan, CudaTask
 from kernelscope.schema.levels import TUNED, Level
 from kernelscope.schema.samples import Components
 
-pytestmark = pytest.mark.gpu
+pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("small_volumes_are_shared")]
 
 SPEC = filters.get("mri_nlm")
 SHAPE = (13, 37, 71)
@@ -64,18 +64,6 @@ CASES: list[tuple[int, dict[str, Any]]] = [
     (3, {"patch_radius": 5, "search_radius": 1}),  # tuned has no room: level global runs
 ]
 cases = pytest.mark.parametrize(("components", "parameters"), CASES)
-
-
-@pytest.fixture(autouse=True)
-def small_volumes_are_shared(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(slabs, "WORTH_SHARING", 0)
-
-
-@pytest.fixture(scope="module")
-def cpu() -> Iterator[CpuBackend]:
-    backend = CpuBackend()
-    yield backend
-    backend.close()
 
 
 def head(components: int, shape: tuple[int, int, int] = SHAPE) -> Scan:
