@@ -31,7 +31,7 @@ from kernelscope.engine.step import default_text
 from kernelscope.schema.borders import Border
 from kernelscope.schema.filter import FilterSpec
 from kernelscope.schema.levels import GPU_LEVELS
-from kernelscope.schema.parameters import MaskParameter, OddParameter
+from kernelscope.schema.parameters import OddParameter
 from kernelscope.teach.manual import allowed
 from tests.backends.emulated import needs_compiler
 from tests.cli.running import refused, run
@@ -127,14 +127,6 @@ def test_defaults_can_be_typed(spec: FilterSpec) -> None:
     run(f"apply {spec.id} in.png plain.png --quiet")
     run(f"apply {spec.id} in.png typed.png --quiet", *options)
     np.testing.assert_array_equal(read("plain.png"), read("typed.png"))
-
-
-def test_apply_takes_a_mask() -> None:
-    (spec,) = (s for s in SPECS if any(isinstance(p, MaskParameter) for p in s.parameters))
-    run(f"apply {spec.id} in.png out.png --border wrap --mask", "-1 0 0; 0 2 0; 0 0 0")
-    before = read("in.png").astype(int)
-    after = 2 * before - np.roll(before, (1, 1), (0, 1))
-    np.testing.assert_array_equal(read("out.png"), np.clip(after, 0, 255))
 
 
 @pytest.mark.parametrize(

@@ -73,18 +73,6 @@ class TestKept:
                 RESOLUTION, rel=1e-4
             )
 
-    @pytest.mark.parametrize("target", [".png", ".jpg", ".webp"])
-    @pytest.mark.parametrize("source", [".png", ".jpg", ".webp"])
-    def test_exif_from_any_to_any(self, tmp_path, source, target):
-        image = read_image(saved_elsewhere(tmp_path / f"a{source}"))
-        path = write_image(image.like(image.planes[1:-1, 1:-1]), tmp_path / f"b{target}")
-        with PIL.Image.open(path) as other:
-            data = other.getexif()
-            assert data[0x010F] == "Camera"
-            own = data.get_ifd(0x8769)
-            assert own[0x9003] == "2026:11:22 10:00:00"
-            assert (own[0xA002], own[0xA003]) == (4, 2)
-
     @pytest.mark.parametrize("orientation", range(1, 9))
     @pytest.mark.parametrize("order", "<>")
     def test_the_subject_turns_with_the_picture(self, orientation, order):
@@ -113,7 +101,7 @@ class TestKept:
         data[0x0100], data[0x0101], data[0x0112] = 6, 4, orientation
         data[0x011A], data[0x011B] = 300.0, 150.0
         sensor = (PIL.TiffImagePlugin.IFDRational(each, 1) for each in (5000, 6000))
-        data[0x8769] = {0xA002: 6, 0xA003: 4, **dict(zip((0xA20E, 0xA20F), sensor, strict=True))}
+        data[0x8769] = {0xA002: 77, 0xA003: 88, **dict(zip((0xA20E, 0xA20F), sensor, strict=True))}
         pixels = PIL.Image.fromarray(np.zeros((4, 6, 3), np.uint8))
         pixels.save(tmp_path / "a.webp", exif=data)
         image = read_image(tmp_path / "a.webp")
@@ -834,14 +822,6 @@ class TestExifOfTiff:
         tifffile.imwrite(tmp_path / "a.tif", np.zeros((9, 9), np.uint8), extratags=tags)
         lost = record_of(tmp_path / "b.tif", read_image(tmp_path / "a.tif")).lost
         assert lost == ("IPTC data", "Photoshop's data", "the georeference", "private tags")
-
-    def test_of_another_program(self, tmp_path):
-        pixels = PIL.Image.fromarray(np.arange(72, dtype=np.uint8).reshape(4, 6, 3))
-        pixels.save(tmp_path / "a.tif", exif=self.data())
-        image = read_image(tmp_path / "a.tif")
-        assert image.metadata.others == ()
-        with PIL.Image.open(write_image(image, tmp_path / "b.tif")) as other:
-            self.check(other.getexif())
 
     def test_damaged_ones_are_named(self, tmp_path):
         pixels = PIL.Image.fromarray(np.zeros((4, 6, 3), np.uint8))

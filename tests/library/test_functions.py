@@ -156,14 +156,6 @@ def test_components_are_filtered_together(here: Path) -> None:
     assert not np.array_equal(one, ks.mri_nlm(first, search_radius=1))
 
 
-def test_axis_of_slices(here: Path) -> None:
-    np.save("in.npy", head())
-    assert main(["apply", "median", "in.npy", "out.npy", "--axis", "x", "--quiet"]) == 0
-    made = ks.median(head(), axis="x")
-    np.testing.assert_array_equal(made, np.load("out.npy"), strict=True)
-    assert not np.array_equal(made, ks.median(head(), axis="z"))
-
-
 # Arrays -------------------------------------------------------------------------------
 
 
