@@ -10,7 +10,7 @@ from pytestqt.qtbot import QtBot
 
 from kernelscope.engine.region import Region
 from kernelscope.gui.model.display import ColourMap, Display, table
-from kernelscope.gui.model.drawn_view import Pyramid
+from kernelscope.gui.model.drawn_view import DrawnView, Pyramid
 from kernelscope.gui.model.slice_drawing import Look, Projection
 from kernelscope.gui.viewer import layer
 from kernelscope.gui.viewer.layer import Layer, Slabs, is_smooth
@@ -234,3 +234,24 @@ def test_a_projected_difference_is_not_that_of_a_volume_that_is_gone(
     for minus, expected in zip(others, (40, 30), strict=True):
         values = slabs.values(shown, minus, planes_of(shown)[0], 0, look)
         assert np.all(np.asarray(values) == expected)
+
+
+def test_a_residual_in_sigmas_lies_over_the_anatomy_in_its_own_window() -> None:
+    """Its colours saturate at half of that window, in sigmas, whatever the levels of the input."""
+    before = Volume.from_array(np.full((3, 4, 5), 100, np.uint8))
+    changes = np.broadcast_to(np.arange(5) * 4, (3, 4, 5))
+    after = before.with_voxels((100 + changes).astype(np.uint8))
+    sigma = np.float32(2)
+    content = DrawnView(
+        after, minus=before, gain=1, window=16.0, sigmas=lambda voxels: np.full_like(voxels, sigma)
+    )
+    look, plane = Look(overlaid=True, opacity=1.0), planes_of(before)[0]
+    made, drawn = Slabs().draw(content, plane, 1, Display(0, 1000), look)
+    assert drawn
+    assert made is not None
+    assert made.in_sigmas
+    shares = np.array([0, 2, 4, 6, 8]) / 8
+    colours = table(ColourMap.DIVERGING)[(191 + np.rint(shares * 63)).astype(int)]
+    ground = Display(0, 1000).steps(np.array([100.0]))[0]
+    wanted = ground + (colours - float(ground)) * shares[:, np.newaxis]
+    np.testing.assert_allclose(paint(made, 1)[0, :5], wanted, atol=2)

@@ -461,6 +461,14 @@ def test_a_large_slab_is_computed_elsewhere_first(
     assert view.front is not None
     assert view.note == "Mean of slices 1–40"
     assert len(works) == 1
+    pairs = tuple((volume(n), Display(0, 1000)) for n in (2, 3))
+    shown.view.choose_look(replace(shown.view.look, beside=pairs))
+    assert view.note.endswith("computing…")
+    assert len(works) == 2
+    shown.take(works[1]())
+    assert view.note == "Mean of slices 1–40", "all channels are computed in one go"
+    assert len(view.front._parts) == 3
+    assert len(works) == 2
 
 
 def test_a_scale_bar_has_its_length_at_every_magnification(viewer: PairView) -> None:

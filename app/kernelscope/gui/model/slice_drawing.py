@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelscope.base.parallel import in_parts
 from kernelscope.engine.stabilising import Sigmas, change_of
 from kernelscope.gui.model.display import ColourMap, Display, map_of, table
 from kernelscope.images.image import MM_PER_INCH, Image, Metadata
@@ -40,13 +41,15 @@ def project(volume: Volume, axis: int, slices: range, projection: Projection) ->
     """Return one slice for several, of floats for the mean; its axis has length 1."""
     cut = [slice(None)] * 3
     cut[axis] = slice(slices.start, slices.stop)
-    part: NDArray[Any] = volume.voxels[tuple(cut)]
-    if projection is Projection.MAXIMUM:
-        return np.asarray(part.max(axis=axis, keepdims=True))
-    if projection is Projection.MINIMUM:
-        return np.asarray(part.min(axis=axis, keepdims=True))
-    mean = part.mean(axis=axis, dtype=np.float64, keepdims=True)
-    return np.asarray(mean, np.float32)
+    lines = np.moveaxis(volume.voxels[tuple(cut)], axis, -1)
+
+    def work(part: slice) -> NDArray[Any]:
+        if projection is Projection.MEAN:
+            return lines[part].mean(axis=-1, dtype=np.float64).astype(np.float32)
+        extreme = np.max if projection is Projection.MAXIMUM else np.min
+        return np.asarray(extreme(lines[part], axis=-1))
+
+    return np.expand_dims(np.concatenate(in_parts(work, lines)), axis)
 
 
 def project_change(

@@ -364,13 +364,19 @@ class Slabs:
         assert minus is None or isinstance(minus, Volume)
         values = self.values(volume, minus, plane, index, look, content.sigmas)
         if minus is None:
+            of_channel = content.own_levels is None  # a map of noise is none
+            others = look.others(volume) if of_channel else []
+            # All are asked for before one of them is waited for.
+            lights = [(self.values(each, None, plane, index, look), own) for each, own in others]
             if values is None:
                 return None, False
             part = None if content.part is None else _place(content.part, plane, volume)
             layer = layer_of(values, display, part)
-            of_channel = content.own_levels is None  # a map of noise is none
-            drawn = not of_channel or self._add_channels(layer, volume, plane, index, look)
-            return layer, drawn
+            layer.is_dark = of_channel and not look.shows(volume)
+            for light, own in lights:
+                if light is not None:
+                    layer.add_light(Pyramid(_drawable(light)), own)
+            return layer, all(light is not None for light, _ in lights)
         under = self.values(minus, None, plane, index, look) if look.overlaid else values
         if values is None or under is None:
             return None, False
@@ -382,18 +388,6 @@ class Slabs:
         layer.minus = np.broadcast_to(np.float32(0), layer.planes.shape)
         layer.in_sigmas = content.sigmas is not None
         return layer, True
-
-    def _add_channels(
-        self, layer: Layer, volume: Volume, plane: Plane, index: int, look: Look
-    ) -> bool:
-        """Draw the channels of a composite that are not hidden; False while one is computed."""
-        layer.is_dark = not look.shows(volume)
-        for other, display in look.others(volume):
-            values = self.values(other, None, plane, index, look)
-            if values is None:
-                return False
-            layer.add_light(Pyramid(_drawable(values)), display)
-        return True
 
 
 def _drawable(values: NDArray[Any]) -> NDArray[Any]:
