@@ -2135,7 +2135,7 @@ def rician_noise(
 ) -> NDArray[Any]:
     """Return the result of the filter Rician noise.
 
-    Adds the noise of magnitude MRI: like Gaussian where bright, never negative.
+    Adds the noise of magnitude MRI: nearly Gaussian where bright, Rayleigh in air.
 
     To try a denoiser on the noise of magnitude MRI, which makes dark places brighter.
 
@@ -3508,7 +3508,7 @@ def mri_nlm(
 ) -> NDArray[Any]:
     """Return the result of the filter MRI NLM.
 
-    Averages voxels that look alike in all volumes of a scan; knows the noise of MRI.
+    Averages voxels whose surroundings are alike in all volumes, without Rician bias.
 
     For magnitude MRI, above all with several volumes of one head: they share their weights, so
     that each is denoised better than alone.
@@ -3526,25 +3526,26 @@ def mri_nlm(
     patch_radius : int or (int, int, int), default 1
         Radius of the patches that are compared, on each axis. Allowed: 1 to 5 voxels, or three
         along x, y and z.
-    noise : {'auto', 'rician', 'gaussian', <NoiseKind.CAMERA: 'camera'>}, default 'auto'
-        Effect of the noise on the mean. 'auto': Rician; Gaussian where a voxel is negative,
-        which a magnitude never is. For files of a microscope that of a camera, if it is found,
-        or Gaussian. 'rician': It brightens magnitude MRI, which is corrected. 'gaussian': None.
-        <NoiseKind.CAMERA: 'camera'>: Photons and read-out: variance gain · level + offset,
-        found from the volume. It is made equal before, and brought back after (Anscombe's
-        transform).
+    noise : {'auto', 'rician', 'gaussian', 'camera'}, default 'auto'
+        Distribution of the noise, which decides on its bias. 'auto': Rician; Gaussian where a
+        voxel is negative, which a magnitude never is. For files of a microscope that of a
+        camera, if it is found, or Gaussian. 'rician': That of magnitude MRI: it brightens weak
+        signals. This bias is removed. 'gaussian': It has no bias. 'camera': Photons and
+        read-out: variance gain · level + offset, found from the volume. It is made equal
+        before, and brought back after (Anscombe's transform).
     sigma_from : {'volume', 'adaptive', 'local', 'given'}, default 'volume'
-        How much noise there is. 'volume': Estimated, one sigma for each volume. 'adaptive':
-        Estimated everywhere from many voxels around: noise may vary over the head. 'local':
-        Estimated from 27 or 125 voxels, as source V has it: the estimate is noisy. 'given': As
-        written.
+        How much noise there is. 'volume': Estimated, one sigma for each volume. 'adaptive': A
+        sigma for each voxel from many around it: noise that varies in space, as after parallel
+        imaging. 'local': Estimated from the 27 or 125 voxels around each: the estimate is
+        noisy. 'given': As written.
     sigma : float or sequence of float, optional
         Standard deviation of the noise in units of the voxels: one for all volumes, or one for
         each. Allowed: up to 4 numbers, 0 to 3.40282e+38.
     window_radius : int, default 2
         Radius of the window in which noise is estimated. Allowed: 1 to 2 voxels.
     beta : float or 'estimate', default 'estimate'
-        Strength: larger values smooth more. Source V uses 1. Allowed: 0.1 to 4.
+        Strength: larger values smooth more. In theory it is 1 (Coupé et al.). Allowed: 0.1 to
+        4.
     components : sequence of array_like, optional
         Up to 3 more volumes of the same head, such as T2w and PDw, filtered together with it.
     nan : float, optional
@@ -3602,7 +3603,7 @@ def mri_nlm(
 ) -> tuple[NDArray[Any], ...]:
     """Return the result of the filter MRI NLM.
 
-    Averages voxels that look alike in all volumes of a scan; knows the noise of MRI.
+    Averages voxels whose surroundings are alike in all volumes, without Rician bias.
 
     For magnitude MRI, above all with several volumes of one head: they share their weights, so
     that each is denoised better than alone.
@@ -3620,25 +3621,26 @@ def mri_nlm(
     patch_radius : int or (int, int, int), default 1
         Radius of the patches that are compared, on each axis. Allowed: 1 to 5 voxels, or three
         along x, y and z.
-    noise : {'auto', 'rician', 'gaussian', <NoiseKind.CAMERA: 'camera'>}, default 'auto'
-        Effect of the noise on the mean. 'auto': Rician; Gaussian where a voxel is negative,
-        which a magnitude never is. For files of a microscope that of a camera, if it is found,
-        or Gaussian. 'rician': It brightens magnitude MRI, which is corrected. 'gaussian': None.
-        <NoiseKind.CAMERA: 'camera'>: Photons and read-out: variance gain · level + offset,
-        found from the volume. It is made equal before, and brought back after (Anscombe's
-        transform).
+    noise : {'auto', 'rician', 'gaussian', 'camera'}, default 'auto'
+        Distribution of the noise, which decides on its bias. 'auto': Rician; Gaussian where a
+        voxel is negative, which a magnitude never is. For files of a microscope that of a
+        camera, if it is found, or Gaussian. 'rician': That of magnitude MRI: it brightens weak
+        signals. This bias is removed. 'gaussian': It has no bias. 'camera': Photons and
+        read-out: variance gain · level + offset, found from the volume. It is made equal
+        before, and brought back after (Anscombe's transform).
     sigma_from : {'volume', 'adaptive', 'local', 'given'}, default 'volume'
-        How much noise there is. 'volume': Estimated, one sigma for each volume. 'adaptive':
-        Estimated everywhere from many voxels around: noise may vary over the head. 'local':
-        Estimated from 27 or 125 voxels, as source V has it: the estimate is noisy. 'given': As
-        written.
+        How much noise there is. 'volume': Estimated, one sigma for each volume. 'adaptive': A
+        sigma for each voxel from many around it: noise that varies in space, as after parallel
+        imaging. 'local': Estimated from the 27 or 125 voxels around each: the estimate is
+        noisy. 'given': As written.
     sigma : float or sequence of float, optional
         Standard deviation of the noise in units of the voxels: one for all volumes, or one for
         each. Allowed: up to 4 numbers, 0 to 3.40282e+38.
     window_radius : int, default 2
         Radius of the window in which noise is estimated. Allowed: 1 to 2 voxels.
     beta : float or 'estimate', default 'estimate'
-        Strength: larger values smooth more. Source V uses 1. Allowed: 0.1 to 4.
+        Strength: larger values smooth more. In theory it is 1 (Coupé et al.). Allowed: 0.1 to
+        4.
     components : sequence of array_like, optional
         Up to 3 more volumes of the same head, such as T2w and PDw, filtered together with it.
     nan : float, optional
@@ -3701,26 +3703,26 @@ def volume_collaborative(
 ) -> NDArray[Any]:
     """Return the result of the filter Volume collaborative.
 
-    Filters cubes that are alike together: the best on heads, and the slowest.
+    Filters groups of similar cubes (BM4D): the least error in brain MRI, the slowest.
 
     For the cleanest result of one volume, where some seconds do not matter. Noise may be Rician
-    and vary over the head.
+    and vary in space.
 
     Parameters
     ----------
     volume : array_like, shape (depth, height, width)
         Integers or floats, which are filtered as 32-bit floats.
-    noise : {'auto', 'rician', 'gaussian', <NoiseKind.CAMERA: 'camera'>}, default 'auto'
-        Effect of the noise on the mean. 'auto': Rician; Gaussian where a voxel is negative,
-        which a magnitude never is. For files of a microscope that of a camera, if it is found,
-        or Gaussian. 'rician': It brightens magnitude MRI, which is corrected. 'gaussian': None.
-        <NoiseKind.CAMERA: 'camera'>: Photons and read-out: variance gain · level + offset,
-        found from the volume. It is made equal before, and brought back after (Anscombe's
-        transform).
+    noise : {'auto', 'rician', 'gaussian', 'camera'}, default 'auto'
+        Distribution of the noise, which decides on its bias. 'auto': Rician; Gaussian where a
+        voxel is negative, which a magnitude never is. For files of a microscope that of a
+        camera, if it is found, or Gaussian. 'rician': That of magnitude MRI: it brightens weak
+        signals. This bias is removed. 'gaussian': It has no bias. 'camera': Photons and
+        read-out: variance gain · level + offset, found from the volume. It is made equal
+        before, and brought back after (Anscombe's transform).
     sigma_from : {'volume', 'adaptive', 'given'}, default 'volume'
-        How much noise there is. 'volume': Estimated, one sigma for each volume. 'adaptive':
-        Estimated everywhere from many voxels around: noise may vary over the head. 'given': As
-        written.
+        How much noise there is. 'volume': Estimated, one sigma for each volume. 'adaptive': A
+        sigma for each voxel from many around it: noise that varies in space, as after parallel
+        imaging. 'given': As written.
     sigma : float or sequence of float, optional
         Standard deviation of the noise in units of the voxels: one for all volumes, or one for
         each. Allowed: up to 4 numbers, 0 to 3.40282e+38.
@@ -3780,26 +3782,26 @@ def volume_collaborative(
 ) -> tuple[NDArray[Any], ...]:
     """Return the result of the filter Volume collaborative.
 
-    Filters cubes that are alike together: the best on heads, and the slowest.
+    Filters groups of similar cubes (BM4D): the least error in brain MRI, the slowest.
 
     For the cleanest result of one volume, where some seconds do not matter. Noise may be Rician
-    and vary over the head.
+    and vary in space.
 
     Parameters
     ----------
     volume : array_like, shape (depth, height, width)
         Integers or floats, which are filtered as 32-bit floats.
-    noise : {'auto', 'rician', 'gaussian', <NoiseKind.CAMERA: 'camera'>}, default 'auto'
-        Effect of the noise on the mean. 'auto': Rician; Gaussian where a voxel is negative,
-        which a magnitude never is. For files of a microscope that of a camera, if it is found,
-        or Gaussian. 'rician': It brightens magnitude MRI, which is corrected. 'gaussian': None.
-        <NoiseKind.CAMERA: 'camera'>: Photons and read-out: variance gain · level + offset,
-        found from the volume. It is made equal before, and brought back after (Anscombe's
-        transform).
+    noise : {'auto', 'rician', 'gaussian', 'camera'}, default 'auto'
+        Distribution of the noise, which decides on its bias. 'auto': Rician; Gaussian where a
+        voxel is negative, which a magnitude never is. For files of a microscope that of a
+        camera, if it is found, or Gaussian. 'rician': That of magnitude MRI: it brightens weak
+        signals. This bias is removed. 'gaussian': It has no bias. 'camera': Photons and
+        read-out: variance gain · level + offset, found from the volume. It is made equal
+        before, and brought back after (Anscombe's transform).
     sigma_from : {'volume', 'adaptive', 'given'}, default 'volume'
-        How much noise there is. 'volume': Estimated, one sigma for each volume. 'adaptive':
-        Estimated everywhere from many voxels around: noise may vary over the head. 'given': As
-        written.
+        How much noise there is. 'volume': Estimated, one sigma for each volume. 'adaptive': A
+        sigma for each voxel from many around it: noise that varies in space, as after parallel
+        imaging. 'given': As written.
     sigma : float or sequence of float, optional
         Standard deviation of the noise in units of the voxels: one for all volumes, or one for
         each. Allowed: up to 4 numbers, 0 to 3.40282e+38.
@@ -3870,24 +3872,24 @@ def volume_dct(
 
     Keeps the frequencies of all 4×4×4 blocks that are stronger than the noise.
 
-    For scans of one volume, and as a quick preview: in real heads it is nearer to the one
-    without noise than non-local means. Noise may be Rician and vary over the head.
+    For scans of one volume, and as a quick preview: in brain MRI its error is smaller than that
+    of non-local means. Noise may be Rician and vary in space.
 
     Parameters
     ----------
     volume : array_like, shape (depth, height, width)
         Integers or floats, which are filtered as 32-bit floats.
-    noise : {'auto', 'rician', 'gaussian', <NoiseKind.CAMERA: 'camera'>}, default 'auto'
-        Effect of the noise on the mean. 'auto': Rician; Gaussian where a voxel is negative,
-        which a magnitude never is. For files of a microscope that of a camera, if it is found,
-        or Gaussian. 'rician': It brightens magnitude MRI, which is corrected. 'gaussian': None.
-        <NoiseKind.CAMERA: 'camera'>: Photons and read-out: variance gain · level + offset,
-        found from the volume. It is made equal before, and brought back after (Anscombe's
-        transform).
+    noise : {'auto', 'rician', 'gaussian', 'camera'}, default 'auto'
+        Distribution of the noise, which decides on its bias. 'auto': Rician; Gaussian where a
+        voxel is negative, which a magnitude never is. For files of a microscope that of a
+        camera, if it is found, or Gaussian. 'rician': That of magnitude MRI: it brightens weak
+        signals. This bias is removed. 'gaussian': It has no bias. 'camera': Photons and
+        read-out: variance gain · level + offset, found from the volume. It is made equal
+        before, and brought back after (Anscombe's transform).
     sigma_from : {'volume', 'adaptive', 'given'}, default 'volume'
-        How much noise there is. 'volume': Estimated, one sigma for each volume. 'adaptive':
-        Estimated everywhere from many voxels around: noise may vary over the head. 'given': As
-        written.
+        How much noise there is. 'volume': Estimated, one sigma for each volume. 'adaptive': A
+        sigma for each voxel from many around it: noise that varies in space, as after parallel
+        imaging. 'given': As written.
     sigma : float or sequence of float, optional
         Standard deviation of the noise in units of the voxels: one for all volumes, or one for
         each. Allowed: up to 4 numbers, 0 to 3.40282e+38.
@@ -3949,24 +3951,24 @@ def volume_dct(
 
     Keeps the frequencies of all 4×4×4 blocks that are stronger than the noise.
 
-    For scans of one volume, and as a quick preview: in real heads it is nearer to the one
-    without noise than non-local means. Noise may be Rician and vary over the head.
+    For scans of one volume, and as a quick preview: in brain MRI its error is smaller than that
+    of non-local means. Noise may be Rician and vary in space.
 
     Parameters
     ----------
     volume : array_like, shape (depth, height, width)
         Integers or floats, which are filtered as 32-bit floats.
-    noise : {'auto', 'rician', 'gaussian', <NoiseKind.CAMERA: 'camera'>}, default 'auto'
-        Effect of the noise on the mean. 'auto': Rician; Gaussian where a voxel is negative,
-        which a magnitude never is. For files of a microscope that of a camera, if it is found,
-        or Gaussian. 'rician': It brightens magnitude MRI, which is corrected. 'gaussian': None.
-        <NoiseKind.CAMERA: 'camera'>: Photons and read-out: variance gain · level + offset,
-        found from the volume. It is made equal before, and brought back after (Anscombe's
-        transform).
+    noise : {'auto', 'rician', 'gaussian', 'camera'}, default 'auto'
+        Distribution of the noise, which decides on its bias. 'auto': Rician; Gaussian where a
+        voxel is negative, which a magnitude never is. For files of a microscope that of a
+        camera, if it is found, or Gaussian. 'rician': That of magnitude MRI: it brightens weak
+        signals. This bias is removed. 'gaussian': It has no bias. 'camera': Photons and
+        read-out: variance gain · level + offset, found from the volume. It is made equal
+        before, and brought back after (Anscombe's transform).
     sigma_from : {'volume', 'adaptive', 'given'}, default 'volume'
-        How much noise there is. 'volume': Estimated, one sigma for each volume. 'adaptive':
-        Estimated everywhere from many voxels around: noise may vary over the head. 'given': As
-        written.
+        How much noise there is. 'volume': Estimated, one sigma for each volume. 'adaptive': A
+        sigma for each voxel from many around it: noise that varies in space, as after parallel
+        imaging. 'given': As written.
     sigma : float or sequence of float, optional
         Standard deviation of the noise in units of the voxels: one for all volumes, or one for
         each. Allowed: up to 4 numbers, 0 to 3.40282e+38.

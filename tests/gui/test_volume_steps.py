@@ -241,11 +241,11 @@ def test_components_are_stepped_through(
     assert not bar.isVisible()
     add(qtbot, window, write(tmp_path / "T2.nii", voxels(1)))
     qtbot.waitUntil(bar.isVisible)
-    assert bar.text == "Component  1 / 2  T1.nii"
+    assert bar.text == "Volume  1 / 2  T1.nii"
     press(qtbot, window, "Alt+.")
-    assert bar.text == "Component  2 / 2  T2.nii"
+    assert bar.text == "Volume  2 / 2  T2.nii"
     assert window.session.volumes.part.title == "T2.nii"
-    assert said[-1].startswith("component 2   x ")
+    assert said[-1].startswith("volume 2   x ")
     child(window, Slider, "volumeStepSlider").setValue(0)
     assert window.session.volumes.part.title == "T1.nii"
     assert len(window.session.volumes.source.volumes) == 2

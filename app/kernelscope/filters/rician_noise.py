@@ -30,7 +30,7 @@ def _draw(
 SPEC = NoiseSpec(
     id="rician_noise",
     name="Rician noise",
-    summary="Adds the noise of magnitude MRI: like Gaussian where bright, never negative.",
+    summary="Adds the noise of magnitude MRI: nearly Gaussian where bright, Rayleigh in air.",
     synonyms=("mri noise", "magnitude"),
     source="Gudbjartsson and Patz, Magnetic Resonance in Medicine 34, 1995",
     parameters=(

@@ -693,7 +693,7 @@ def plan_cuda(task: CudaTask) -> CudaPlan:
 SPEC = StabilisedSpec(
     id="volume_collaborative",
     name="Volume collaborative",
-    summary="Filters cubes that are alike together: the best on heads, and the slowest.",
+    summary="Filters groups of similar cubes (BM4D): the least error in brain MRI, the slowest.",
     synonyms=("denoise", "block matching", "bm4d", "wiener", "rician", "brain", "volume"),
     source="Maggioni et al., IEEE Transactions on Image Processing 22, 2013 (BM4D)",
     radius=radius,
@@ -707,7 +707,7 @@ SPEC = StabilisedSpec(
         r" \right), \quad v = f(u / \sigma), \quad"
         r" \gamma_1 = [\,|T v_G| > 3.2\,], \quad \gamma_2 = \frac{b^2}{b^2 + 0.9^2}",
         use="For the cleanest result of one volume, where some seconds do not matter. Noise may be "
-        "Rician and vary over the head.",
+        "Rician and vary in space.",
         avoid="Noise that interpolation has smoothed is not found by its sigma: set a larger one. "
         "*Volume DCT* is the quick one.",
         example=RIM,

@@ -479,8 +479,8 @@ SPEC = StabilisedSpec(
         formula=r"g = \sigma f^{-1}\left( \frac{\sum_B w_B\, T^{-1}(\gamma\, T v_B)}{\sum_B w_B}"
         r" \right), \quad v = f(u / \sigma), \quad"
         r" \gamma_1 = [\,|T v_B| > 3\,], \quad \gamma_2 = \frac{b^2}{b^2 + 1}",
-        use="For scans of one volume, and as a quick preview: in real heads it is nearer to the "
-        "one without noise than non-local means. Noise may be Rician and vary over the head.",
+        use="For scans of one volume, and as a quick preview: in brain MRI its error is "
+        "smaller than that of non-local means. Noise may be Rician and vary in space.",
         avoid="Noise that interpolation has smoothed is not found by its sigma: set a larger one. "
         "*Volume collaborative* takes longer and keeps more.",
         example=RIM,

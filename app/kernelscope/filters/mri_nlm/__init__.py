@@ -53,7 +53,7 @@ _HEAD = (
 SPEC = VolumeSpec(
     id="mri_nlm",
     name="MRI NLM",
-    summary="Averages voxels that look alike in all volumes of a scan; knows the noise of MRI.",
+    summary="Averages voxels whose surroundings are alike in all volumes, without Rician bias.",
     synonyms=("non-local means", "rician", "brain", "volume"),
     source="Salari, master's thesis, Kerman 2019; after Coupé et al. 2008 and Manjón et al. 2009",
     parameters=(
@@ -93,7 +93,7 @@ SPEC = VolumeSpec(
             Choice(
                 "local",
                 "Window",
-                "Estimated from 27 or 125 voxels, as source V has it: the estimate is noisy.",
+                "Estimated from the 27 or 125 voxels around each: the estimate is noisy.",
             ),
         ),
         SIGMA,
@@ -112,7 +112,7 @@ SPEC = VolumeSpec(
             name="beta",
             label="Beta",
             symbol="β",
-            help="Strength: larger values smooth more. Source V uses 1.",
+            help="Strength: larger values smooth more. In theory it is 1 (Coupé et al.).",
             default=1.0,
             minimum=0.1,
             maximum=4.0,

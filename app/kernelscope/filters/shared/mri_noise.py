@@ -25,7 +25,7 @@ from kernelscope.schema.samples import ENDS, Components, Kind, Pixels, whole
 NOISE = ChoiceParameter(
     name="noise",
     label="Noise",
-    help="Effect of the noise on the mean.",
+    help="Distribution of the noise, which decides on its bias.",
     default="auto",
     choices=(
         Choice(
@@ -37,12 +37,12 @@ NOISE = ChoiceParameter(
         Choice(
             "rician",
             "Rician",
-            "It brightens magnitude MRI, which is corrected.",
+            "That of magnitude MRI: it brightens weak signals. This bias is removed.",
             switch="rician",
         ),
-        Choice("gaussian", "Gaussian", "None.", switch="gaussian"),
+        Choice("gaussian", "Gaussian", "It has no bias.", switch="gaussian"),
         Choice(
-            NoiseKind.CAMERA,
+            NoiseKind.CAMERA.value,
             "Camera",
             "Photons and read-out: variance gain · level + offset, found from the volume. It is "
             "made equal before, and brought back after (Anscombe's transform).",
@@ -64,7 +64,8 @@ def sigma_from(*more: Choice) -> ChoiceParameter:
             Choice(
                 "adaptive",
                 "Smooth map",
-                "Estimated everywhere from many voxels around: noise may vary over the head.",
+                "A sigma for each voxel from many around it: noise that varies in space, as after "
+                "parallel imaging.",
                 switch="adaptive",
             ),
             *more,

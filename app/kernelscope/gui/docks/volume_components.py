@@ -113,20 +113,21 @@ class ComponentsPanel(QWidget):
         self._list = dressed(
             _ComponentList(self),
             "componentList",
-            "Components",
-            tip="Volumes of one object that are filtered together. Drag them into another order, "
+            "Volumes",
+            tip="Volumes of one object that are filtered together, such as T1w, T2w and PDw of a "
+            "head (multispectral MRI). Drag them into another order, "
             "drop files to add them, choose the one to look at.",
         )
         self._add = tool_button(
             "Add…",
             "addComponent",
             lambda: self.add_wanted.emit([]),
-            "Add a volume of the same head",
+            "Add a volume of the same object, such as another contrast of a head",
         )
         self._remove = tool_button(
             "Remove", "removeComponent", self._remove_current, "Remove the selected volume"
         )
-        row = in_row(label_of("&Components", self._list), 1, self._add, self._remove)
+        row = in_row(label_of("V&olumes", self._list), 1, self._add, self._remove)
         in_column(row, self._list, of=self, margins=(9, 6, 9, 0), spacing=4)
         self._list.currentRowChanged.connect(self._on_row)
         self._list.moved.connect(lambda: self.reordered.emit(self._volumes()))
@@ -232,8 +233,13 @@ class VolumeStepBar(QWidget):
     def set_playing(self, playing: bool) -> None:
         self._play.setChecked(playing)
 
-    def show_place(self, kind: str, index: int, count: int, note: str) -> None:
-        """Show the place in `count` volumes of a `kind`; `note`: a name, or “reading”."""
+    def show_place(
+        self, kind: str, index: int, count: int, note: str, *, of_file: bool = True
+    ) -> None:
+        """Show the place in `count` volumes of a `kind`; `note`: a name, or “reading”.
+
+        `of_file`: they are those of one file, and not files that were opened together.
+        """
         with QSignalBlocker(self._slider):
             self._slider.setRange(0, count - 1)
             self._slider.setValue(index)
@@ -246,7 +252,7 @@ class VolumeStepBar(QWidget):
         # Or the slider would jump while the number grows by a digit.
         self._label.setMinimumWidth(metrics.horizontalAdvance(f"{kind}  {count} / {count}"))
         self._composite.setVisible(kind == "Channel")
-        self._all.setVisible(kind != "Component")
+        self._all.setVisible(of_file)
         self.setVisible(count > 1)
 
     def show_eyes(self, channels: list[tuple[str, str]], drawn: Sequence[bool]) -> None:

@@ -45,7 +45,7 @@ def project(volume: Volume, axis: int, slices: range, projection: Projection) ->
 
     def work(part: slice) -> NDArray[Any]:
         if projection is Projection.MEAN:
-            return lines[part].mean(axis=-1, dtype=np.float64).astype(np.float32)
+            return np.asarray(lines[part].mean(axis=-1, dtype=np.float64), np.float32)
         extreme = np.max if projection is Projection.MAXIMUM else np.min
         return np.asarray(extreme(lines[part], axis=-1))
 

@@ -135,11 +135,9 @@ class TogetherDialog(ToolWindow):
         example = "" if microscope else ", such as T1w and T2w of a head,"
         about = text_label(
             f"{count} volumes were opened together. Those of one object{example} are filtered best "
-            "together: a filter compares all of its components."
+            "together: MRI NLM compares all of them."
         )
-        self.list = dressed(
-            _VolumeList(self), "volumeList", "Volumes in the order of the components"
-        )
+        self.list = dressed(_VolumeList(self), "volumeList", "Volumes in their order")
         for each in found:
             self._add(each)
         self.state = text_label("", "fit")
@@ -196,7 +194,7 @@ class TogetherDialog(ToolWindow):
             box,
             "openTogether",
             "Open &together",
-            "Open the checked volumes as components of one scan",
+            "Open the checked volumes as one scan, to be filtered together",
             lambda: self._open(self.together, self.chosen),
         )
         self._together.setDefault(True)
@@ -284,7 +282,7 @@ def _state(count: int, misfits: Sequence[str]) -> str:
         return f"Up to {MAX_COMPONENTS} volumes are filtered together; {count} are checked."
     if count < 2:
         return "Check two or more volumes to open them together."
-    return f"The {count} checked volumes fit together: they become components 1 to {count}."
+    return f"The {count} checked volumes fit together: they become one scan, in this order."
 
 
 def folder_for(settings: Settings, purpose: str) -> str:

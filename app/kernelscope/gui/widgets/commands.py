@@ -71,7 +71,7 @@ VOLUMES = Need(lambda state: state.volumes, "Open a volume first.")
 DEEP = Need(lambda state: state.volumes and state.deep, "Open a volume of several slices first.")
 MEMBERS = Need(
     lambda state: state.volumes and state.members > 1,
-    "There is one volume only: open several components, or a file of several volumes.",
+    "There is one volume only: open several together, or a file of several volumes.",
 )
 OTHER = Need(lambda state: state.other, "Open both a picture and a volume first.")
 SEVERAL = Need(lambda state: state.pictures > 1, "Only one picture is open.")

@@ -114,8 +114,8 @@ class Files(QObject):
 
     @Action("saveAll", "Save &All Volumes…", "Ctrl+Alt+S", need=commands.MEMBERS, help="volumes")
     def save_all(self) -> None:
-        """Save the output of every volume of the file as one file, or of every component, each
-        with its own header; those that are not filtered yet are first.
+        """Save the output of every volume of the file as one file, or of all that were opened
+        together, each with its own header; those that are not filtered yet are first.
         """
         if self.members.place[0] is not None:
             self.whole_file.save()

@@ -60,7 +60,7 @@ class Scans(QObject):
         """The last one of each channel of a file, in which all its times are drawn."""
         self._views = 0  # choices of a view so far
         self.components.chosen.connect(subject.choose)
-        self.components.reordered.connect(lambda volumes: self.open(volumes, name="Components"))
+        self.components.reordered.connect(lambda volumes: self.open(volumes, name="Volumes"))
         self.components.add_wanted.connect(self.add_wanted)
         self.components.hide()
         subject.when({MOMENT, COMPONENT}, self._show_components)
@@ -177,7 +177,7 @@ _FEW = 7  # channels, as many as there are colours, that are drawn together unas
 _MEMBER, _CHANNELS, _PICTURE = "member", "channels", "composite"
 """Topics of reading: a volume to show, the channels of a composite, those of its picture."""
 
-_NO_CHANNELS = "This file has no channels: its volumes are times or components."
+_NO_CHANNELS = "This file has no channels: its volumes are times, or were opened together."
 
 
 def _of_channels(method: _Method) -> _Method:
@@ -240,12 +240,12 @@ class VolumeSteps(QObject):
 
     @Action("nextVolume", "&Next Volume", "Alt+.", need=commands.MEMBERS)
     def next(self) -> None:
-        """Show the next component, or the next volume of the file."""
+        """Show the next volume: of the file, or of those that were opened together."""
         self._step(1)
 
     @Action("previousVolume", "&Previous Volume", "Alt+,", need=commands.MEMBERS)
     def previous(self) -> None:
-        """Show the component, or the volume of the file, before this one."""
+        """Show the volume before: of the file, or of those that were opened together."""
         self._step(-1)
 
     @Action("playVolumes", "P&lay Volumes", "Alt+P", need=commands.MEMBERS)
@@ -518,7 +518,7 @@ class VolumeSteps(QObject):
             self.filtered = None
             name = one_line(filtered.series.path.name)
             self._frame.show_status(f"Dropped to make room: the outputs of all volumes of {name}.")
-        kind = "Component" if series is None else series.what.capitalize()
+        kind = "Volume" if series is None else series.what.capitalize()
         note = (
             ""
             if count < 2
@@ -540,7 +540,7 @@ class VolumeSteps(QObject):
             is_film = series is not None and [axis.letter for axis in series.axes] == ["T"]
             if is_film and not reading:
                 note = ", ".join(filter(None, (note, self._moment(index))))
-            self.bar.show_place(kind, index, count, note)
+            self.bar.show_place(kind, index, count, note, of_file=series is not None)
             self.channel_bar.hide()
         self._add_channels()
         if count < 2:

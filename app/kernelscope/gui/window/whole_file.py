@@ -39,7 +39,7 @@ from kernelscope.gui.window.runner import Runner
 from kernelscope.gui.window.scans import VolumeSteps
 from kernelscope.schema.samples import Kind, Levels
 
-_COMPONENTS = "Components are filtered together: Run (F5) filters all of them."
+_COMPONENTS = "Volumes that were opened together are filtered together: Run (F5) filters them all."
 
 if TYPE_CHECKING:
     from kernelscope.big.lazy.files import Filed
