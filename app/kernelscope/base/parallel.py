@@ -48,11 +48,8 @@ def in_parts(function: Callable[[slice], _Value], array: NDArray[Any]) -> list[_
     """
     length = len(array)
     count = max(1, min(MOST_THREADS, length, array.nbytes // SMALLEST_PART))
-    if count == 1:
-        return [function(slice(0, length))]
     ends = np.linspace(0, length, count + 1).astype(int).tolist()
-    parts = [slice(first, last) for first, last in pairwise(ends)]
-    return _map(function, parts, count)
+    return on_cores(function, [slice(first, last) for first, last in pairwise(ends)])
 
 
 def sum_of_bands(
@@ -74,12 +71,12 @@ def sum_of_bands(
         check()
         return work(*band)
 
-    return np.asarray(sum(_map(checked, bands, core_count())))
+    return np.asarray(sum(on_cores(checked, bands)))
 
 
-def _map(function: Callable[[_Part], _Value], parts: Sequence[_Part], threads: int) -> list[_Value]:
+def on_cores(function: Callable[[_Part], _Value], parts: Sequence[_Part]) -> list[_Value]:
     """Return ``function(part)`` for each part, in order; a single part needs no other thread."""
     if len(parts) == 1:
         return [function(parts[0])]
-    with ThreadPoolExecutor(min(threads, len(parts)), "kernelscope-parts") as pool:
+    with ThreadPoolExecutor(min(core_count(), len(parts)), "kernelscope-parts") as pool:
         return list(pool.map(function, parts))

@@ -54,7 +54,7 @@ _MOST = 65534
 bits."""
 
 _BYTES, _FINE = 256, 1025  # entries of the table of differences: for bytes one for each, and else
-_NOTHING = 5.0  # differences of so many sigmas have no weight: 16 bits round it to 0
+_NOTHING = 5.0  # differences of this many sigmas have no weight: 16 bits round it to 0
 
 
 class Tables(NamedTuple):
@@ -64,7 +64,7 @@ class Tables(NamedTuple):
     range: NDArray[np.float64]
     """For differences of 0, 1, 2 ... steps."""
     scale: float  # steps for a difference of 1; of integers a power of two
-    fraction: float  # what makes weights of so many bits out of products of factors; 0 for floats
+    fraction: float  # from products of factors to weights of this many bits; 0 for floats
 
 
 def tables_of(parameters: Mapping[str, Any], dtype: np.dtype[Any]) -> Tables:

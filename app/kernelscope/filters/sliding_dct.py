@@ -64,7 +64,7 @@ from kernelscope.schema.samples import Pixels, colour_count, white_level
 SIDE = 8  # of a block
 REACH = SIDE - 1  # how far a pass looks: a pixel's blocks reach so far on each side of it
 MARGIN = 2 * REACH  # the second pass looks at the result of the first one
-_LAMBDA = 2.7  # coefficients of up to so many sigma are noise
+_LAMBDA = 2.7  # coefficients of up to this many sigma are noise
 
 _LARGEST = 3e38
 

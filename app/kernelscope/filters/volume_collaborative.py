@@ -79,7 +79,7 @@ SCALE = 2.0**26
 """Of the whole numbers that are added up. Voxels are at most 1e6 sigma, a cube's weight is at most
 1, and less than 2^13 cubes cover a voxel: sums stay below 2^62."""
 
-_HARD = 3.2  # coefficients of up to so many sigma are noise in the first stage
+_HARD = 3.2  # coefficients of up to this many sigma are noise in the first stage
 _WIENER = 0.9  # sigma of the noise in groups, in the second
 _LARGEST = 3e38
 
@@ -103,7 +103,7 @@ def window() -> NDArray[np.float32]:
 
 
 def references(size: int, step: int) -> int:
-    """Return how many reference cubes a domain has along an axis of so many voxels of volume.
+    """Return how many reference cubes a domain has along an axis of this many voxels of volume.
 
     Number k is at ``min(step k - PAD, size)``: the last one ends with the domain.
     """

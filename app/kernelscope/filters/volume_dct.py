@@ -58,8 +58,8 @@ REACH = SIDE - 1  # how far a pass looks: a voxel's blocks reach so far on each 
 MARGIN = 2 * REACH  # the second pass looks at the result of the first one
 
 _LAMBDA = 3.0
-"""Coefficients of up to so many sigma are noise. The paper's 2.7 leaves more of it: 0.03 to 0.20 dB
-in 16 trials, of three other parts of the head and a phantom with noise of 1, 3, 5 and 9 %."""
+"""Coefficients of up to this many sigma are noise. The paper's 2.7 leaves more: 0.03 to 0.20 dB in
+16 trials, of three other parts of the head and a phantom with noise of 1, 3, 5 and 9 %."""
 
 _LARGEST = 3e38
 

@@ -40,7 +40,7 @@ _UNITS = {
 """Millimetres of the units of OME, ImageJ and OME-Zarr."""
 
 _SHOWN = ((0.02e-3, "nm", 1e-6), (0.05, "µm", 1e-3), (1e3, "mm", 1.0))
-"""Lengths below the first number are shown in that unit, which has so many millimetres."""
+"""Lengths below the first number are shown in that unit, which has this many millimetres."""
 
 
 def millimetres(unit: object) -> float | None:

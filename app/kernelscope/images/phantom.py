@@ -9,8 +9,7 @@ BrainWeb simulates its heads (Kwan, Evans and Pike, IEEE Transactions on Medical
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 from functools import cached_property
@@ -20,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.base.errors import InvalidParameter
+from kernelscope.base.parallel import on_cores
 
 BRIGHTEST = 255.0  # the signal of the brightest tissue in every contrast, before shading
 
@@ -215,7 +215,7 @@ def head(
             for plane in planes:
                 plane *= _shade(axes, z, shading)
 
-    _for_each(fill, shape[0])
+    on_cores(fill, range(shape[0]))
     return Phantom(labels, truth)
 
 
@@ -257,15 +257,8 @@ def add_noise(
             new = np.hypot(new, rng.standard_normal(plane.shape, np.float32) * level)
         noisy.voxels[z] = new
 
-    _for_each(fill, len(truth))
+    on_cores(fill, range(len(truth)))
     return noisy
-
-
-def _for_each(work: Callable[[int], None], count: int) -> None:
-    """Call ``work(0)`` to ``work(count - 1)`` on all cores; NumPy lets go of the lock."""
-    with ThreadPoolExecutor() as pool:
-        for _ in pool.map(work, range(count)):
-            pass
 
 
 def tissue_signals(contrast: Contrast) -> list[float]:

@@ -86,7 +86,7 @@ class Scratch:
     whole: bool = False
     """It has all rows of the output in every strip."""
     margin: int | None = None
-    """It has floats at the pixels of the output, with so many more columns on each side, and half
+    """It has floats at the pixels of the output, with this many more columns on each side, and half
     of `more_bytes` in rows above: a copy of the source, or the result of a pass. A row of it is one
     or several lines side by side, mostly one for each colour."""
     at_pixels: int = 0

@@ -417,7 +417,7 @@ def shrink_wiener(
 ) -> Any:
     """Leave sigma² / (b² + sigma²) of each coefficient, b that of the guide.
 
-    Return the sum of the squared factors of what is taken.
+    Return the sum of the squared factors of the part that is taken.
 
     These factors have 16 bits, and the rest 8, so that sums of its squares are of integers.
     Nothing is left of coefficients of which one has no value.

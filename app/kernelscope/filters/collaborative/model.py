@@ -81,7 +81,7 @@ independent blocks, and their differences less."""
 
 
 class _Setting(NamedTuple):
-    """What suits a kind of picture and a strength of noise."""
+    """The numbers for a kind of picture and a strength of noise."""
 
     thresholds: tuple[_Levels, ...]
     """Coefficients of the first stage of up to this many sigma are noise. Of each plane; the last

@@ -67,7 +67,7 @@ def median_cubes(
     start: Index,
     stop: Index,
 ) -> None:
-    """Select for every voxel; a unit of work is so many `rows` of a slice."""
+    """Select for every voxel; a unit of work is this many `rows` of a slice."""
     tall = output.shape[1]
     blocks = -(-tall // rows)
     count = (2 * radii[0] + 1) * (2 * radii[1] + 1) * (2 * radii[2] + 1)

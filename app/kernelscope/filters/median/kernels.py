@@ -359,7 +359,7 @@ _BLOCK = 32  # columns that each loop goes over
 
 
 def _load(builder: Any, start: Any, place: Any, bits: int) -> tuple[Any, Any]:
-    """Return eight counts of so many bits as numbers of 16 bits, and the pointer to them."""
+    """Return eight counts of this many bits as numbers of 16 bits, and the pointer to them."""
     from llvmlite import ir  # type: ignore[import-untyped]
 
     vector = ir.VectorType(ir.IntType(bits), SEGMENT // 2)

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import product
 from typing import Any
@@ -25,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.base.jit import Array, Line, Number, Record, Voxels, kernel
-from kernelscope.base.parallel import core_count
+from kernelscope.base.parallel import on_cores
 from kernelscope.filters.mri_nlm.cpu import reach_of
 from kernelscope.filters.shared.mri_noise import is_rician, least_sigmas, resolve
 from kernelscope.filters.shared.mri_sigma import (
@@ -403,9 +402,7 @@ def estimated_errors(
             risks(source, *own, scales, first, (search, patch), work, totals)
         return totals
 
-    with ThreadPoolExecutor(min(_PARTS, core_count()), "kernelscope-strength") as pool:
-        parts = list(pool.map(add, range(_PARTS)))
-    return np.sum(parts, axis=0)
+    return np.sum(on_cores(add, range(_PARTS)), axis=0)
 
 
 def suggest_beta(source: Pixels, parameters: Mapping[str, Any]) -> float:

@@ -228,7 +228,7 @@ def fold_cells(cells: Line, pitch: Index, profile: Record, count: Record, folded
 def fold(cells: Line, pitch: Index, profile: Record, side: Index, folded: Line) -> None:
     """Write the sum of `side` cells, `pitch` apart, weighted with `profile`.
 
-    A loop over so many cells for each side that a patch can have: the compiler unrolls it.
+    A loop over this many cells for each side that a patch can have: the compiler unrolls it.
     """
     if side == 3:
         fold_cells(cells, pitch, profile, THREE, folded)

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -22,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.base.jit import Array, Index, Line, Number, Record, kernel
-from kernelscope.base.parallel import core_count
+from kernelscope.base.parallel import on_cores
 from kernelscope.filters.shared.flat_noise import flat_sigma
 from kernelscope.filters.shared.non_local import (
     add_moments,
@@ -401,8 +400,7 @@ def errors_of_patches(
 
     parts = [slice(part, None, _PARTS) for part in range(_PARTS)]
     tasks = list(product(range(0, channels, together), parts))
-    with ThreadPoolExecutor(min(_PARTS, core_count()), "kernelscope-strength") as pool:
-        totals = sum(pool.map(lambda task: add(*task), tasks))
+    totals = sum(on_cores(lambda task: add(*task), tasks))
     samples = len(places) * channels
     residuals, divergences = np.moveaxis(np.asarray(totals), 1, 0) / samples
     return residuals - sigma**2 + 2 * sigma**2 * divergences

@@ -2,8 +2,7 @@
 
 As cells at the same distance from the middle have the same weight, they are added up first, two at
 a time, and the middle one with itself, at half its weight. Down the columns 1 4 6 4 1 becomes
-1 * (a + e) + 4 * (b + d) + 3 * (c + c), and then the same along the row. What counts is that all
-numbers stay narrow:
+1 * (a + e) + 4 * (b + d) + 3 * (c + c), and then the same along the row. All numbers stay narrow:
 
 - Up to 5x5, totals fit 16 bits, and all lanes of a register count: see `groups`.
 - Up to 9x9, columns do. Along the row, products are added up in pairs, to 32 bits, which is one

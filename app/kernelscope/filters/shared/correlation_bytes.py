@@ -335,7 +335,7 @@ def plan(
         return cpu_correlation(task, weights, divisor, negative)
     work = working_type(source.dtype, weights, divisor, border)
     if steps.weights.dtype == np.int16:
-        work = np.float64  # always, to compile once: next to so many products that takes no time
+        work = np.float64  # always, to compile once: beside its many products that takes no time
     finish = Finish.of(source.dtype, work, negative)
     factor = factor_of(weights, divisor, border)
     arguments = (source, output, *steps, divisor, finish, factor, np.empty(0, work), border.code)

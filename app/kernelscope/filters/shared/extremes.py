@@ -177,7 +177,7 @@ class Extremes(NamedTuple):
 
 @kernel
 def rows_of_block(rows: Index, padded: Index, size: Index, itemsize: Index) -> Any:
-    """Return how many of so many rows are computed at a time.
+    """Return how many of these rows are computed at a time.
 
     Twice as many as the mask has at least: there is work for those around them as well.
     """

@@ -143,7 +143,7 @@ def _finite(pixels: Pixels) -> Pixels:
 def _ends(pixels: Pixels) -> list[float]:
     """Return the values at which noise is clipped.
 
-    Of floats these are the least and the largest one, where so many samples have them: of noise
+    Of floats these are the least and the largest one, where enough samples have them: of noise
     that is not clipped, few are equal.
     """
     if pixels.dtype.kind == "u":

@@ -1,7 +1,7 @@
 """Rows of bytes in groups of eight, computed in one sweep from registers alone.
 
 The padded rows of a group are kept in a ring, and a step of the sweep takes a few columns of all of
-them. What is computed along a row serves all results below and above it, and is never stored::
+them. A sum along a row serves all results below and above it, and is never stored::
 
     ring    row 0  |####|    sums of three along row 0
             row 1  |####|                    and row 1
@@ -38,7 +38,7 @@ class SweepStep(NamedTuple):
     size: int  # side of the mask
     field: Callable[[int], Any]  # returns a field of the operation, which is known when it runs
     load: Callable[[int, int, int], Any]
-    """Returns the cells of a row for a tap, widened to so many bits."""
+    """Returns the cells of a row for a tap, widened to this many bits."""
     store: Callable[[Any, int], None]  # writes one of the `GROUP` rows of results
 
 

@@ -29,7 +29,7 @@ from kernelscope.schema.samples import colour_count, white_level
 Floats = NDArray[np.float32]
 
 _LAMBDA = {2: 2.7, 3: 3.0}
-"""Coefficients of up to so many sigma are noise, in pictures and in volumes."""
+"""Coefficients of up to this many sigma are noise, in pictures and in volumes."""
 
 _SIDE, _VOLUME_SIDE = 8, 4
 """Of a block."""
@@ -43,7 +43,7 @@ _OPPONENTS /= np.linalg.norm(_OPPONENTS, axis=1, keepdims=True)
 
 @functools.cache
 def _cosines(side: int) -> Floats:
-    """Return the orthonormal DCT-II of so many samples, a row for each frequency."""
+    """Return the orthonormal DCT-II of this many samples, a row for each frequency."""
     k, j = np.indices((side, side))
     rows = np.cos(np.pi * k * (2 * j + 1) / (2 * side)) * np.sqrt(2 / side)
     rows[0] /= np.sqrt(2)

@@ -109,7 +109,7 @@ class Loops:
         return self._builder.add(a, b) if is_whole else self._builder.fadd(a, b)
 
     def load(self, row: Any, place: Any, bits: int = 16) -> Any:
-        """Return as many samples of a row from `place` on; whole ones widened to so many bits."""
+        """Return as many samples of a row from `place` on; whole ones widened to this many bits."""
         builder, sample = self._builder, row.type.pointee
         vector = self._ir.VectorType(sample, self.lanes).as_pointer()
         pointer = builder.bitcast(builder.gep(row, [place]), vector)
@@ -270,7 +270,7 @@ _OF_LANES: dict[Any, Callable[..., Lanes]] = {
 
 
 def of_lanes(function: JitKernel) -> Callable[..., Any]:
-    """Return a function of numbers as one of `Lanes`; what it calls is in `_OF_LANES`."""
+    """Return a function of numbers as one of `Lanes`; its calls are those in `_OF_LANES`."""
     code, names = function.function.__code__, function.function.__globals__
     called = {
         name: _OF_LANES[names[name]]
@@ -282,7 +282,7 @@ def of_lanes(function: JitKernel) -> Callable[..., Any]:
 
 @kernel
 def make_ring(lines: Index, samples: Index) -> Any:
-    """Return space for lines of so many bytes, and the bytes from one of them to the next.
+    """Return space for lines of this many bytes, and the bytes from one of them to the next.
 
     An odd number of lines of the cache, so that lines do not push each other out of it.
     """
@@ -298,8 +298,8 @@ def padded_row(source: Plane, row: Index, radius: Index, border: Index, blank: L
     return source[y].reshape(width * channels) if y >= 0 else blank
 
 
-def blank_row(samples: int, dtype: Any = np.uint8) -> Any:
-    """Return a row of zeros, of the type of a picture's rows."""
-    row = np.zeros(samples, dtype)
+def blank_row(samples: int) -> Any:
+    """Return a row of zero bytes, of the type of a picture's rows."""
+    row = np.zeros(samples, np.uint8)
     row.flags.writeable = False
     return row

@@ -241,9 +241,9 @@ class Ends:
     def around(
         self, voxels: int, slices: int | None = None, *, more: int = 0, values: int = 1
     ) -> Scratch:
-        """Return a buffer with so many voxels around the volume, `slices` in front and behind.
+        """Return a buffer with this many voxels around the volume, `slices` in front and behind.
 
-        It has `more` rows and columns, and so many floats for each voxel.
+        It has `more` rows and columns, and this many floats for each voxel.
         """
         _, height, width, components = self._task.shape
         slice_ = (height + 2 * voxels + more) * (width + 2 * voxels + more)
