@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QEvent, QObject, QTimer
+from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QApplication, QComboBox, QLabel, QSpinBox
 from pytestqt.qtbot import QtBot
 
@@ -49,6 +49,7 @@ from tests.gui.helpers import (
     settle,
     wait_until,
 )
+from tests.gui.test_layout import Requests
 from tests.patience import PATIENCE
 
 # --- with a processor under control ---
@@ -145,16 +146,6 @@ def test_a_run_begins_before_its_settings_are_shown_elsewhere(
     assert seen == ["begun", "marked"]
 
 
-class Layouts(QObject):
-    """Counts the times that a widget is laid out."""
-
-    count = 0
-
-    def eventFilter(self, _: QObject, event: QEvent) -> bool:  # noqa: N802
-        self.count += event.type() == QEvent.Type.LayoutRequest
-        return False
-
-
 def test_a_result_touches_nothing_that_it_does_not_change(
     qtbot: QtBot, live_window: MainWindow, picture: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -163,9 +154,8 @@ def test_a_result_touches_nothing_that_it_does_not_change(
     settled(qtbot, window)
     qtbot.waitUntil(lambda: window.live.resting)
     noted = set[str]()
-    layouts = Layouts()
+    layouts = Requests(window.statusBar())
     window.session.follow(noted.update)
-    window.statusBar().installEventFilter(layouts)
     headline = counted(monkeypatch, Headline, "show_figures")
     size(window, 7)
     settled(qtbot, window)

@@ -38,6 +38,7 @@ from tests.gui.helpers import (
     answer,
     child,
     dialog,
+    headline,
     load,
     press,
     run,
@@ -55,10 +56,6 @@ def median_of(qtbot: QtBot, window: MainWindow, *sizes: int) -> None:
         child(window, QSpinBox, "sizeBox").setValue(size)
         run(qtbot, window)
     qtbot.waitUntil(lambda: all(each.thumbnail is not None for each in window.session.gallery))
-
-
-def headline(window: MainWindow) -> str:
-    return child(window, QLabel, "headlineText").text()
 
 
 def focus_runs(window: MainWindow) -> None:

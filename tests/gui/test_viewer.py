@@ -27,11 +27,11 @@ from kernelscope.gui.model.display import ColourMap, Display, Units
 from kernelscope.gui.model.drawn_view import draw
 from kernelscope.gui.viewer import marks
 from kernelscope.gui.viewer.layer import Layer
-from kernelscope.gui.viewer.plane_canvas import PlaneCanvas
 from kernelscope.gui.widgets.parts import SnugLabel
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.images.image import Image
 from tests.gui.helpers import Opener, child, hover, load, press, run
+from tests.gui.test_looking import colour, grey
 
 LEFT, RIGHT = Qt.MouseButton.LeftButton, Qt.MouseButton.RightButton
 
@@ -42,19 +42,6 @@ def ran(qtbot: QtBot, window: MainWindow, picture: Path) -> MainWindow:
     load(qtbot, window, picture)
     run(qtbot, window)
     return window
-
-
-def colour(canvas: PlaneCanvas, x: float, y: float) -> tuple[int, int, int]:
-    """Return the colour in which the middle of a pixel of the input is drawn."""
-    drawn = canvas.grab().toImage()
-    place = canvas.to_widget(QPointF(x + 0.5, y + 0.5)).toPoint()
-    found = drawn.pixelColor(place)
-    return found.red(), found.green(), found.blue()
-
-
-def grey(canvas: PlaneCanvas, x: float, y: float) -> int:
-    (value,) = set(colour(canvas, x, y))
-    return value
 
 
 def mouse(canvas: QWidget, kind: QEvent.Type, at: QPointF, button: Qt.MouseButton) -> None:
