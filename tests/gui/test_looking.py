@@ -437,6 +437,12 @@ def residuals_are_read_off_laid_over_the_input_and_have_diverging_colours(
 
     window, canvas = looked.window, looked.output
     hover(looked.output, None)
+    assert looked.viewer.overlay.isVisible()
+    room = looked.output.size()
+    looked.viewer.overlay.hide()
+    QApplication.processEvents()
+    assert looked.output.size() == room, "the bar would move the picture"
+    looked.viewer.overlay.show()
     x, y = 20, 20
     alone = colour(canvas, x, y)
     opacity = child(window, QSlider, "overlayOpacity")

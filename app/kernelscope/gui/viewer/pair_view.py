@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QPointF, QRectF, QSize, Signal
-from PySide6.QtWidgets import QVBoxLayout, QWidget
+from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtWidgets import QGridLayout, QVBoxLayout, QWidget
 
 from kernelscope.engine.region import Region
 from kernelscope.gui.model.camera import Point, Room
@@ -115,8 +115,11 @@ class PairView(QWidget):
             layout.addWidget(
                 FoldingRow(self._through, (WindowControl(self.view),), self, apart=True)
             )
-        layout.addWidget(self.overlay)
-        layout.addWidget(self._both, 1)
+        stack = QGridLayout()  # the bar lies over the panes, which it would move otherwise
+        stack.addWidget(self._both, 0, 0)
+        stack.addWidget(self.overlay, 0, 0, Qt.AlignmentFlag.AlignBottom | Qt.AlignmentFlag.AlignLeft)
+        self.overlay.raise_()
+        layout.addLayout(stack, 1)
         if deep:
             layout.addLayout(in_row(*((each, 1) for each in self._sliders), margins=0, spacing=4))
 

@@ -179,7 +179,8 @@ class OverlayBar(QWidget):
         self._threshold.setRange(0, 1e9)
         self._threshold.setKeyboardTracking(False)
         self._threshold.setMinimumWidth(84)
-        row = in_row(self._switch, of=self, margins=0, spacing=4)
+        row = in_row(self._switch, of=self, margins=2, spacing=4)
+        self.setAutoFillBackground(True)
         for text, widget in (("&Opacity", self._opacity), ("&Threshold", self._threshold)):
             label = label_of(text, widget)
             row.addSpacing(8)
