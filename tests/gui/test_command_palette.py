@@ -6,13 +6,14 @@ from collections.abc import Callable
 
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QTreeWidget
+from PySide6.QtWidgets import QAbstractSpinBox, QApplication, QLabel, QLineEdit, QTreeWidget
 from pytestqt.qtbot import QtBot
 
 from kernelscope import filters
 from kernelscope.gui.tools.command_palette import Command, CommandPalette, search
+from kernelscope.gui.window.dock_list import DockName
 from kernelscope.gui.window.main_window import MainWindow
-from tests.gui.helpers import press, settle
+from tests.gui.helpers import child, press, settle
 
 Key = Qt.Key
 
@@ -110,13 +111,13 @@ def closed(window: MainWindow) -> Callable[[], bool]:
 def test_everything_is_listed_found_or_not_and_chosen_by_arrows(
     palette: CommandPalette, window: MainWindow, qtbot: QtBot
 ) -> None:
-    assert count(palette) == len(window.actions_)
+    assert count(palette) == len([*window.actions_, *window.panel.settings()])
     assert line(palette) == ["Open", "File", "Ctrl+O"]
     assert note(palette) == "Open pictures or a volume"
 
     type_(qtbot, "xyzzy")
     assert count(palette) == 0
-    assert note(palette) == "No command and no filter has these words."
+    assert note(palette) == "No command, filter or setting has these words."
     hit(qtbot, Key.Key_Return)
     assert palette.isVisible()
     for _ in "xyzzy":
@@ -147,6 +148,36 @@ def test_enter_runs_what_was_typed(
     hit(qtbot, Key.Key_Return)
     qtbot.waitUntil(closed(window))
     assert window.session.filter_id == "median"
+
+
+def test_a_setting_is_found_and_has_the_focus(qtbot: QtBot, loaded: MainWindow) -> None:
+    window = loaded
+    window.session.set_filter("collaborative")
+    window.docks[DockName.CONTROLS].hide()
+    press(qtbot, window, "Ctrl+Shift+P")
+    palette = window.findChild(CommandPalette)
+    qtbot.waitUntil(lambda: QApplication.focusWidget() is palette.findChild(QLineEdit))
+    names = {each.title for each in palette._commands[len(window.actions_) :]}
+    assert {"Strength", "Noise sigma", "Setting", "Border"} <= names
+    type_(qtbot, "strength")
+    assert line(palette) == ["Strength", "Settings", "Alt+S"]
+    hit(qtbot, Key.Key_Return)
+    qtbot.waitUntil(closed(window))
+    window.activateWindow()
+    box = child(window, QAbstractSpinBox, "strengthBox")
+    qtbot.waitUntil(lambda: QApplication.focusWidget() is box)
+    assert box.isVisible()
+    window.canvas.input.views[0].setFocus()
+    press(qtbot, window, "Alt+S")
+    assert QApplication.focusWidget() is box
+    reached = []
+    while (focused := QApplication.focusWidget()) is not box or not reached:
+        assert focused is not None
+        reached.append(focused.objectName())
+        window.focusNextChild()
+    places = [reached.index(each) for each in ("border", "ladderRungs", "runButton", "openTool")]
+    assert places == sorted(places)
+    assert places[2] < 12
 
 
 def test_a_filter_is_found_by_the_words_of_the_panel_filters(

@@ -536,7 +536,7 @@ def test_every_filter_runs_with_the_values_that_its_form_shows(
 
 
 def test_no_two_controls_share_a_mnemonic(window: MainWindow) -> None:
-    for filter_id in ("mean", "mask"):
+    for filter_id in ("mean", "mask", "collaborative"):
         window.session.set_filter(filter_id)
         texts = [action.text() for action in window.menuBar().actions()]
         for kind in (QLabel, QAbstractButton):

@@ -256,7 +256,7 @@ class MeasurePanel(QWidget):
     def _make_figures(self) -> QWidget:
         """Return the table under its bar; the plot beside them is as high as both."""
         figures = QWidget(self)
-        noise = label_of("&SNR over", self._background), self._background, self._rician
+        noise = label_of("SNR &over", self._background), self._background, self._rician
         contrast = label_of("CNR against", self._against), self._against
         bar = FoldingRow((*noise, *contrast), (self._copy, self._save), figures, spacing=4)
         in_column(bar, (self._table, 1), of=figures, margins=0, spacing=4)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from PySide6.QtCore import QEvent, QObject, QSignalBlocker, QSize, Qt, Signal
-from PySide6.QtGui import QAction, QColor, QStandardItemModel
+from PySide6.QtGui import QAction, QColor, QKeySequence, QStandardItemModel
 from PySide6.QtWidgets import (
     QCheckBox,
     QFrame,
@@ -48,8 +48,10 @@ from kernelscope.gui.widgets.form import (
     Listed,
     ListEditor,
     NumberEditor,
+    Option,
     Tick,
     Whole,
+    field_of,
 )
 from kernelscope.gui.widgets.masks import MaskEditor
 from kernelscope.gui.widgets.parts import (
@@ -316,6 +318,8 @@ class FilterForm(Form):
         for parameter in spec.parameters:
             label, editor = self.labels[parameter.name], self.editors[parameter.name]
             label.setToolTip(parameter.help)
+            if parameter is ordered[0] and getattr(parameter, "is_strength", False):
+                label.setText(f"&{parameter.label}")
             for widget in (label, editor):
                 set_help(widget, f"{page}#{anchor_of(parameter.label)}")
             if isinstance(editor, MaskEditor):
@@ -392,7 +396,8 @@ class ParameterPanel(QScrollArea):
         self._make_parameters()
         run_box = dressed(QGroupBox("Options", self), "runBox")
         levels = LevelsForm(session, background, run_box)  # first for Tab as well
-        in_column(levels, RunOptionsForm(session, run_box), of=run_box)
+        self._options = RunOptionsForm(session, run_box)
+        in_column(levels, self._options, of=run_box)
 
         content = QWidget(self)
         self._chooser = label_of("F&ilter", self.filter_box)
@@ -487,6 +492,19 @@ class ParameterPanel(QScrollArea):
     @Action("resetParameters", "R&eset Parameters", help="window")
     def reset(self) -> None:
         self._session.reset()
+
+    def settings(self) -> Iterator[tuple[Option | Parameter, QWidget, str]]:
+        """Yield the settings that are shown, with their editors and the keys of their labels."""
+        for form in (self.form, self._options):
+            for option in form.options:
+                label, editor = form.labels.get(option.name), form.editors[option.name]
+                if editor.isVisibleTo(self):
+                    key = QKeySequence.mnemonic(label.text() if label else option.label)
+                    yield option, editor, key.toString(QKeySequence.SequenceFormat.NativeText)
+
+    def focus_on(self, editor: QWidget) -> None:
+        self.ensureWidgetVisible(editor)
+        field_of(editor).setFocus(Qt.FocusReason.ShortcutFocusReason)
 
     @property
     def form(self) -> FilterForm:

@@ -138,7 +138,9 @@ class CommandPalette(QDialog):
         self._commands = tuple(commands)
         self._found: list[Command] = []
         self._wanted = dressed(QLineEdit(), "paletteSearch", "Search commands")
-        self._wanted.setPlaceholderText("Type a part of a command; Enter runs it, Esc closes")
+        self._wanted.setPlaceholderText(
+            "Type a part of a command or a setting; Enter goes there, Esc closes"
+        )
         self._wanted.textChanged.connect(self._search)
         self._wanted.returnPressed.connect(self._run)
         self._wanted.installEventFilter(self)
@@ -197,7 +199,7 @@ class CommandPalette(QDialog):
         if first is not None:
             self._list.setCurrentItem(first)
         else:
-            self._note.setText("No command and no filter has these words.")
+            self._note.setText("No command, filter or setting has these words.")
 
     def _current(self) -> Command | None:
         row = self._list.currentIndex().row()

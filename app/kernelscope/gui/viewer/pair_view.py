@@ -117,7 +117,9 @@ class PairView(QWidget):
             )
         stack = QGridLayout()  # the bar lies over the panes, which it would move otherwise
         stack.addWidget(self._both, 0, 0)
-        stack.addWidget(self.overlay, 0, 0, Qt.AlignmentFlag.AlignBottom | Qt.AlignmentFlag.AlignLeft)
+        stack.addWidget(
+            self.overlay, 0, 0, Qt.AlignmentFlag.AlignBottom | Qt.AlignmentFlag.AlignLeft
+        )
         self.overlay.raise_()
         layout.addLayout(stack, 1)
         if deep:

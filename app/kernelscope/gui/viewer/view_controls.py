@@ -181,7 +181,7 @@ class OverlayBar(QWidget):
         self._threshold.setMinimumWidth(84)
         row = in_row(self._switch, of=self, margins=2, spacing=4)
         self.setAutoFillBackground(True)
-        for text, widget in (("&Opacity", self._opacity), ("&Threshold", self._threshold)):
+        for text, widget in (("Opa&city", self._opacity), ("&Threshold", self._threshold)):
             label = label_of(text, widget)
             row.addSpacing(8)
             row.addWidget(label)

@@ -17,6 +17,7 @@ from typing import Any
 
 from PySide6.QtCore import QSignalBlocker, QSize, Qt, Signal
 from PySide6.QtWidgets import (
+    QAbstractSpinBox,
     QCheckBox,
     QComboBox,
     QFormLayout,
@@ -554,7 +555,7 @@ class Form(QWidget):
             if isinstance(option, FootprintParameter):
                 editor.draw_wanted.connect(partial(self._draw, option, editor))
             if not isinstance(option, Tick):
-                self.labels[option.name] = label_of(option.label, editor)
+                self.labels[option.name] = label_of(option.label, field_of(editor))
                 ticks = None
             if self._by_hand:
                 continue
@@ -626,6 +627,15 @@ class Form(QWidget):
                 matters = option.matters(self.values)
                 self.editors[option.name].setEnabled(matters)
                 self.labels[option.name].setEnabled(matters)
+
+
+def field_of(editor: QWidget) -> QWidget:
+    """Return the part of an editor that the keys go to."""
+    if editor.focusPolicy() is not Qt.FocusPolicy.NoFocus:
+        return editor
+    taking = Qt.FocusPolicy.TabFocus
+    inner = (each for each in editor.findChildren(QWidget) if each.focusPolicy() & taking)
+    return editor.findChild(QAbstractSpinBox) or next(inner, editor)
 
 
 def _create(option: Option | Parameter, parent: QWidget) -> Any:

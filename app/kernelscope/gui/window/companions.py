@@ -6,6 +6,7 @@ import contextlib
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,6 +31,7 @@ from kernelscope.gui.widgets import commands
 from kernelscope.gui.widgets import messages as dialogs
 from kernelscope.gui.widgets.commands import Action
 from kernelscope.gui.widgets.parts import Watcher, place_of
+from kernelscope.gui.window.dock_list import DockName
 from kernelscope.gui.window.frame import Frame
 from kernelscope.gui.window.runner import Runner
 from kernelscope.images.image import Image
@@ -428,10 +430,25 @@ class Companions:
 
     @Action("palette", "&Command Palette…", "Ctrl+Shift+P")
     def show_palette(self) -> None:
-        """Find and run any command by typing a part of its name."""
-        from kernelscope.gui.tools.command_palette import CommandPalette
+        """Find any command or setting by a part of its name; run it, or go to its field."""
+        from kernelscope.gui.tools.command_palette import Command, CommandPalette
 
-        CommandPalette(self.frame.actions_.commands(), self.frame).show()
+        settings = [
+            Command(
+                title=commands.plain(option.label),
+                place="Settings",
+                keys=key,
+                help=option.help,
+                problem="" if editor.isEnabled() else "It has no effect with the other settings.",
+                run=partial(self._go_to_setting, editor),
+            )
+            for option, editor, key in self.frame.panel.settings()
+        ]
+        CommandPalette([*self.frame.actions_.commands(), *settings], self.frame).show()
+
+    def _go_to_setting(self, editor: QWidget) -> None:
+        self.frame.docks[DockName.CONTROLS].show()
+        self.frame.panel.focus_on(editor)
 
     @Action("shortcuts", "&Keyboard Shortcuts", help="window#keyboard-shortcuts")
     def show_shortcuts(self) -> None:

@@ -19,6 +19,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent
+from PySide6.QtWidgets import QToolButton, QWidget
 
 from kernelscope.backends.cpu import CpuBackend
 from kernelscope.base.durations import about
@@ -126,6 +127,12 @@ class MainWindow(Frame):
         self.files.whole_file.done.connect(self.run_shelf.add)
         self.levels = LevelRunner(self.ladder, self.session, self.runner, self.background)
         self.ladder.add_action(self.actions_["runLevels"])
+        before: QWidget = self.ladder.rungs
+        for name in ("runLevelsButton", "runButton", "cancelButton"):  # before the tool bar
+            button = self.findChild(QToolButton, name)
+            assert button is not None
+            self.setTabOrder(before, button)
+            before = button
         self.filter_shelf = FilterShelf(self, self.live)
         self._code_ready = Relay(self._on_code_ready)
         for backend in backends.values():
