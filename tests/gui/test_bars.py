@@ -32,7 +32,8 @@ def test_name_bar_and_number_left_are_shown_while_it_compiles(
     assert ordered == [["median", "sobel"]]
     preparing.helper.answered.emit(json.dumps(Done(1, 4, "Sobel, 8 bit")))
     assert preparing.isVisible()
-    assert preparing._label.full_text == "Compiling Sobel, 8 bit, 3 of 4 left"
+    assert preparing._label.full_text.startswith("Compiling Sobel, 8 bit, 3 of 4 left. The code")
+    assert preparing._label.text() == "Compiling, 3 left", "the message beside it has the room"
     assert (preparing._bar.value(), preparing._bar.maximum()) == (1, 4)
     assert window._status._area().right() < preparing.x()
     preparing.helper.answered.emit(json.dumps(Done(4, 4, "")))

@@ -249,9 +249,10 @@ class Preparing(QWidget):
         if not done.next:
             self.hide()
             return
-        # No time: one piece takes a second, another a minute.
-        text = f"Compiling {done.next}, {done.of - done.number} of {done.of} left"
-        self._label.set_full_text(text)
+        # No time: one piece takes a second, another a minute. Short: the message is beside it.
+        left = done.of - done.number
+        text = f"Compiling, {left} left"
+        self._label.set_full_text(f"Compiling {done.next}, {left} of {done.of} left. {_TIP}", text)
         self._label.setFixedWidth(self._label.fontMetrics().horizontalAdvance(text) + 4)
         self._bar.setRange(0, done.of)
         self._bar.setValue(done.number)
