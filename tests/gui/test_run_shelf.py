@@ -317,6 +317,38 @@ def test_quitting_asks_once_about_an_output_that_took_long_and_is_not_saved(
     qtbot.waitUntil(lambda: loaded.session.gallery.unsaved() == [])
     quick.seconds = 30.0
     assert loaded.session.gallery.unsaved() == [], "of its picture an output was saved"
+    qtbot.waitUntil(lambda: not loaded.isVisible())
+
+
+def test_quitting_offers_to_save_one_output_after_the_other(
+    qtbot: QtBot, loaded: MainWindow, picture: Path, tmp_path: Path
+) -> None:
+    median_of(qtbot, loaded, 3)
+    load(qtbot, loaded, write_picture(picture.with_name("other.png"), 5))
+    median_of(qtbot, loaded, 5)
+    for each in loaded.session.gallery:
+        each.seconds = 47.0
+    loaded.close()
+    for name in ("first", "second"):
+        answer(qtbot, dialog(qtbot, loaded, QMessageBox), "Save…")
+        save_as(qtbot, loaded, tmp_path / f"{name}.png")
+    qtbot.waitUntil(lambda: not loaded.isVisible())
+    assert loaded.session.gallery.unsaved() == []
+
+
+def test_what_took_long_and_is_not_saved_makes_room_for_nothing(
+    qtbot: QtBot, loaded: MainWindow, picture: Path
+) -> None:
+    median_of(qtbot, loaded, 3)
+    loaded.open_pictures.documents.limit = 0
+    next(iter(loaded.session.gallery)).seconds = 47.0
+    (document,) = loaded.open_pictures.documents
+    load(qtbot, loaded, write_picture(picture.with_name("other.png"), 5))
+    assert not document.asleep
+    next(iter(loaded.session.gallery)).seconds = 2.0
+    load(qtbot, loaded, write_picture(picture.with_name("third.png"), 6))
+    qtbot.waitUntil(lambda: document.asleep)
+    loaded._leaves = True
 
 
 def test_quitting_can_leave_an_unsaved_output(qtbot: QtBot, loaded: MainWindow) -> None:

@@ -8,7 +8,7 @@ equals, those that were not in front for longest.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -132,8 +132,7 @@ class Document:
 class Documents:
     """The open pictures in the order of the film strip; those behind take `limit` bytes at most.
 
-    `held`: those that a page still shows, which do not sleep. `forgotten`: the one that cannot be
-    opened again since the last was closed.
+    `forgotten`: the one that cannot be opened again since the last was closed.
     """
 
     def __init__(self, limit: int | None = None) -> None:
@@ -141,7 +140,7 @@ class Documents:
         self._closed: list[Document] = []
         self._used: list[Document] = []  # those that were in front, the last one at the end
         self.current: Document | None = None
-        self.held: tuple[Document, ...] = ()
+        self._held: list[Document] = []
         self.forgotten: Document | None = None
         self.limit = int(min(MOST_BYTES, memory.available() / 4)) if limit is None else limit
 
@@ -169,6 +168,16 @@ class Documents:
         if self.current is None or len(self._open) < 2:
             return None
         return self._open[(self._open.index(self.current) + step) % len(self._open)]
+
+    def hold(self, shown: Sequence[object], unsaved: Iterable[object]) -> None:
+        """Let only others sleep than those of histories that pages show, and of these sources."""
+        sources = set(map(id, unsaved))
+        self._held = [
+            each
+            for each in (*self._closed, *self._open)
+            if each.history in shown
+            or any(id(moment.source) in sources for moment in each.history.moments)
+        ]
 
     def holder_of(self, source: object) -> Document | None:
         return next(
@@ -226,7 +235,7 @@ class Documents:
 
     @property
     def _behind(self) -> list[Document]:
-        shown = (self.current, *self.held)
+        shown = (self.current, *self._held)
         return [each for each in (*self._closed, *self._open) if each not in shown]
 
     @property

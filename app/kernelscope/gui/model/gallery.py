@@ -2,7 +2,8 @@
 
 Arrays are counted once, however many runs refer to them: runs share their input, and a run whose
 output equals that of an earlier run of the same work shares it. When the limit is exceeded, the
-oldest pictures are dropped, those with a star last; settings, times and thumbnails stay::
+oldest pictures are dropped, then those with a star, last those that took long and are not saved;
+settings, times and thumbnails stay::
 
     add(result)  ->  examine(run), on any thread  ->  keep(run, examined)  ->  dropped runs
 """
@@ -142,9 +143,10 @@ class Gallery(Runs):
     def _drop(self) -> list[Run]:
         """Drop the oldest pictures until the rest fits; that of the newest run is kept."""
         newest, *others = [run for run in self if run.result is not None]
+        unsaved = self.unsaved()
         dropped: list[Run] = []
         while others and _bytes([newest, *others]) > self.limit:
-            oldest = min(others, key=lambda run: (run.starred, run.number))
+            oldest = min(others, key=lambda run: (run in unsaved, run.starred, run.number))
             others.remove(oldest)
             dropped.append(oldest)
         for run in dropped:

@@ -18,6 +18,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from PySide6.QtCore import QTimer
 from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import QToolButton, QWidget
 
@@ -92,6 +93,7 @@ class MainWindow(Frame):
     """Connects the widgets of the `Frame` with the runner, files and commands."""
 
     _close_when_saved = _leaves = False
+    _quits_after: Savable | None = None  # which is being saved on the way out
     _cold = False  # whether no filter has been compiled for yet
     _greets = False  # whether the first picture is still to be announced, with a hint
 
@@ -387,6 +389,8 @@ class MainWindow(Frame):
         self.settings.add_recent(path)
         self.session.gallery.saved.update(savable.sources)
         self.open_pictures.show_strip()
+        if self._quits_after is not None and savable.sources is self._quits_after.sources:
+            QTimer.singleShot(0, self, self.close)  # which asks about the next one
 
     def _asks_about_outputs(self) -> bool:
         """Ask whether to quit if that ends a long run, or loses outputs that took long."""
@@ -400,7 +404,7 @@ class MainWindow(Frame):
 
         def answered(answer: str) -> None:
             if answer == _SAVE:
-                self.run_shelf.save_run(unsaved[0])
+                self._quits_after = self.run_shelf.save_run(unsaved[0])
             elif answer == _SAVE_ALL:
                 self.files.whole_file.save_last()
             else:

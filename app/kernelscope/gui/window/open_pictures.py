@@ -284,7 +284,9 @@ class OpenPictures(QObject):
 
     def _make_room(self) -> None:
         shown = [subject.history for subject in self._session.subjects]
-        self.documents.held = tuple(each for each in self.documents if each.history in shown)
+        results = [run.result for run in self._session.gallery.unsaved()]
+        unsaved = [result.request.source for result in results if result is not None]
+        self.documents.hold(shown, unsaved)
         lost = self.documents.trim()
         if lost:
             names = enumerated([f"{each.title} ({each.lost})" for each in lost], "and")

@@ -219,15 +219,17 @@ class RunShelf(QObject):
         if self._runs.current is not None:
             self.save_run(self._runs.current)
 
-    def save_run(self, run: Run) -> None:
+    def save_run(self, run: Run) -> Savable | None:
         if run.result is None:
-            return
+            return None
         output = run.result.output
         title = output.title.rsplit(".", 1)[0]
         name = f"{title}-{run.name or run.run_settings.step.filter.id}-{run.number}"
         images = output.volumes if isinstance(output, Scan) else [run.result.image]
         sources = [run.result.request.source]
-        self._frame.file_dialogs.save(Savable(images, name, sources=sources))
+        savable = Savable(images, name, sources=sources)
+        self._frame.file_dialogs.save(savable)
+        return savable
 
     @Action("deleteRun", "&Delete Runs", need=commands.CHOSEN, label="Delete")
     def delete(self) -> None:
