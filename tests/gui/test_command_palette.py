@@ -156,7 +156,9 @@ def test_a_setting_is_found_and_has_the_focus(qtbot: QtBot, loaded: MainWindow) 
     window.docks[DockName.CONTROLS].hide()
     press(qtbot, window, "Ctrl+Shift+P")
     palette = window.findChild(CommandPalette)
-    qtbot.waitUntil(lambda: QApplication.focusWidget() is palette.findChild(QLineEdit))
+    assert palette is not None
+    search_field = palette.findChild(QLineEdit)
+    qtbot.waitUntil(lambda: QApplication.focusWidget() is search_field)
     names = {each.title for each in palette._commands[len(window.actions_) :]}
     assert {"Strength", "Noise sigma", "Setting", "Border"} <= names
     type_(qtbot, "strength")
