@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -35,6 +36,7 @@ from kernelscope.gui.model.figure import (
     FigureStyle,
     Picture,
     caption_of,
+    channel_rows,
     described,
     lay_out,
     of_planes,
@@ -268,6 +270,44 @@ def test_a_figure_of_a_composite_has_the_channels_that_are_not_hidden() -> None:
         assert pictures[1].title == f"Output{only}"
         text = slices_in_words(blue, [(plane, look)], (0, 0, 0), front)
         assert text.startswith(words or "slice 1")
+
+
+def test_a_figure_of_channels_has_each_in_grey_and_the_merge() -> None:
+    size, maps = (2, 4, 5), (ColourMap.BLUE, ColourMap.GREEN, ColourMap.RED)
+    names = ("DAPI", 100), ("GFP", 50), ("", 200)
+    blue, green, red = (
+        replace(
+            Volume.from_array(np.full(size, value, np.uint8), "cells"),
+            channel=Channel(name),
+            among=(Among("C", number, 3),),
+        )
+        for number, (name, value) in enumerate(names)
+    )
+    shown = [replace(FULL, colour_map=each) for each in maps]
+    made = replace(red, voxels=red.voxels // 4)
+    look = Look(
+        beside=((blue, shown[0]), (red, shown[2])), filtered=((blue, shown[0]), (made, shown[2]))
+    )
+    result, plane = result_of_volumes(green, green.voxels // 2), planes_of(green)[0]
+    row = partial(row_of, result, green, None, third=None, place=(plane, (0, 0, 0)))
+    for hidden, channels in (
+        (frozenset[int](), ["DAPI", "GFP", "channel 3", "merge"]),
+        (frozenset({1}), ["DAPI", "channel 3", "merge"]),
+    ):
+        both = channel_rows(green, (shown[1],) * 2, replace(look, hidden=hidden), row)
+        for title, pictures in zip(("Input", "Output"), both, strict=True):
+            titles = [each.title.split(": ") for each in pictures]
+            assert [first.partition(" (")[0] for first, _ in titles] == [title] * len(channels)
+            assert [name for _, name in titles] == channels
+    seen = [[each.planes[3, 4].tolist() for each in pictures] for pictures in both]
+    assert seen[0] == [[100] * 3, [200] * 3, [200, 0, 100]]
+    assert seen[1] == [[0] * 3, [50] * 3, [50, 0, 0]]
+    assert both[1][0].title == "Output (not filtered): DAPI"
+    figure = Figure(of_planes(both), "", "voxels", 2)
+    found = lay_out(figure, FigureStyle(), lambda *_: 0.0)
+    assert len(found.titles) == len(found.pictures) == 6
+    for area, picture in zip(found.titles, found.pictures, strict=True):
+        assert area.bottom == pytest.approx(picture.top)
 
 
 # --- files ---

@@ -60,6 +60,7 @@ class FigurePart(StrEnum):
     WHOLE = "whole"
     VIEW = "in view"
     PLANES = "three planes"
+    CHANNELS = "channels"  # of a composite: each in grey, and all in their colours
 
 
 _NAMES = {View.RESIDUAL: "Residual: output − input", View.DIFFERENCE: "Output − reference"}
@@ -131,6 +132,41 @@ def row_of(
     left, top = (region.left, region.top) if region is not None else (0, 0)
     placed = tuple(each.moved(-left - offset, -top - offset) for each in regions)
     return tuple(replace(each, regions=placed, letters=letters) for each in pictures)
+
+
+def channel_rows(
+    front: Viewed,
+    displays: Sequence[Display],
+    look: Look,
+    row: Callable[..., tuple[Picture, ...]],
+) -> list[tuple[Picture, ...]]:
+    """Return a row of input and one of output: each channel that is not hidden, in grey, and all.
+
+    `row`: as `row_of`, of displays and a look.
+    """
+    assert isinstance(front, Volume)
+
+    def grey(pairs: Sequence[tuple[Volume, Display]]) -> tuple[tuple[Volume, Display], ...]:
+        return tuple((each, replace(own, colour_map=ColourMap.GREY)) for each, own in pairs)
+
+    own = [replace(each, colour_map=ColourMap.GREY) for each in displays]
+    volumes = sorted([front, *(each for each, _ in look.beside)], key=lambda v: v.channel_number)
+    numbers = frozenset(each.channel_number for each in volumes)
+    alone = replace(look, beside=grey(look.beside), filtered=grey(look.filtered))
+    drawings: list[tuple[str, Sequence[Display], Look]] = [
+        (
+            each.channel.name or f"channel {each.channel_number + 1}",
+            own,
+            replace(alone, hidden=numbers - {each.channel_number}),
+        )
+        for each in volumes
+        if look.shows(each)
+    ]
+    columns = [
+        [replace(each, title=f"{each.title}: {name}") for each in row(shown, look=drawn)]
+        for name, shown, drawn in [*drawings, ("merge", displays, look)]
+    ]
+    return list(zip(*columns, strict=True))
 
 
 def of_planes(rows: Sequence[Sequence[Picture]]) -> tuple[Picture, ...]:
@@ -348,13 +384,17 @@ def lay_out(
     """
     count = len(figure.pictures) // figure.rows
     width = (style.width - _GAP * (count - 1)) / count
-    top = _LINE * style.text if style.titles else 0.0
     lefts = [number * (width + _GAP) for number in range(count)]
-    titles = tuple(FigureArea(left, 0.0, width, top) for left in lefts) if style.titles else ()
+    titles: list[FigureArea] = []
     pictures: list[FigureArea] = []
-    bottom, widest = top - _GAP, max(each.width for each in figure.pictures)
+    bottom, widest = -_GAP, max(each.width for each in figure.pictures)
+    named: list[str] = []
     for first in range(0, len(figure.pictures), count):
         row, top = figure.pictures[first : first + count], bottom + _GAP
+        before, named = named, [each.title for each in row]
+        if style.titles and named != before:  # planes have those of the row above
+            titles += (FigureArea(left, top, width, _LINE * style.text) for left in lefts)
+            top += _LINE * style.text
         for left, each in zip(lefts, row, strict=True):
             # Rows of planes have one scale; the pictures of a single row are as wide as each other.
             own = width * each.width / widest if figure.rows > 1 else width
@@ -374,7 +414,7 @@ def lay_out(
     first_width = pictures[0].width
     bar = scale_bar(figure.pictures[0], first_width, figure.unit) if style.scale_bar else None
     size = style.width, bottom
-    return FigureLayout(size, titles, tuple(pictures), tuple(bars), bar, caption)
+    return FigureLayout(size, tuple(titles), tuple(pictures), tuple(bars), bar, caption)
 
 
 def round_length(most: float) -> float:

@@ -41,6 +41,7 @@ from kernelscope.gui.model.figure import (
     Figure,
     FigurePart,
     caption_of,
+    channel_rows,
     of_planes,
     part_in_view,
     region_in_view,
@@ -857,13 +858,19 @@ class Subject(Observed, Generic[Opened, Part]):
                     height, width = samples_of(output, plane, position).shape[:2]
                     region = region_in_view(seen, height, width, offset_of(result.request))
                 own = [each for each in regions if each.plane in (None, number)]
-                place = plane, position
-                rows.append(
-                    row_of(
-                        *(result, part, reference, displays, third, region, own, place),
-                        *(looks[number], sigmas),
-                    )
+                row = partial(
+                    row_of,
+                    *(result, part, reference),
+                    third=None if wanted is FigurePart.CHANNELS else third,
+                    region=region,
+                    regions=own,
+                    place=(plane, position),
+                    sigmas=sigmas,
                 )
+                if wanted is FigurePart.CHANNELS:
+                    rows += channel_rows(part, displays, looks[number], row)
+                else:
+                    rows.append(row(displays, look=looks[number]))
             wanted_planes = [(planes[number], looks[number]) for number in numbers]
             names = slices_in_words(part, wanted_planes, position, displays[0])
             pairs = zip(look.beside, look.filtered, strict=False)

@@ -124,6 +124,7 @@ class FigureDialog(ToolWindow):
         whole = "slice" if deep else "picture"
         parts = [(f"The whole {whole}", part.WHOLE), ("The part in view", part.VIEW)]
         parts += [("All three planes", part.PLANES)] * deep
+        parts += [("Channels and merge", part.CHANNELS)] * bool(subject.view.look.beside)
         letters: tuple[Tick, ...] = ()
         if deep and any(plane.letters for plane in subject.view.planes):
             letters = (Tick("figureLetters", "&Letters of directions", True),)
@@ -147,6 +148,8 @@ class FigureDialog(ToolWindow):
 
     def _on_option(self, name: str) -> None:
         if name in ("figureThird", "figurePart"):
+            of_channels = self.form.values["figurePart"] is FigurePart.CHANNELS
+            self.form.editors["figureThird"].setEnabled(not of_channels)
             self._collect()
         elif name == "figureWidths":
             self.form.editors["figureWidth"].setValue(self.form.values[name])
