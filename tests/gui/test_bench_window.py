@@ -1064,20 +1064,6 @@ def test_a_saved_plot_of_recorded_results_says_where_and_when_they_were_measured
 # Verifying -----------------------------------------------------------------------------
 
 
-def test_verify_shows_where_levels_differ(
-    qtbot: QtBot, bench: BenchWindow, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    click(qtbot, bench, "benchVerify")  # the fake CPU inverts, the stand-in takes the mean
-    wait_for_end(qtbot, bench)
-    shown = bench.findChild(ParityDialog)
-    assert state(bench) == "Verified Mean."
-    assert shown is not None
-    assert "Levels differ by up to" in child(shown, QLabel, "headline").text()
-    assert "CPU serial" in child(shown, QLabel, "parityText").text()
-    assert not child(shown, QLabel, "parityMap").pixmap().isNull()
-    shown.reject()
-
-
 def test_the_form_follows_results_that_are_opened(
     qtbot: QtBot, bench: BenchWindow, tmp_path: Path
 ) -> None:
@@ -1092,7 +1078,7 @@ def test_the_form_follows_results_that_are_opened(
     assert box.currentText() == OWN_CHOICE
 
 
-def test_verifying_leaves_opened_results_to_whom_they_belong(
+def test_verifying_shows_where_levels_differ_and_leaves_opened_results(
     qtbot: QtBot, bench: BenchWindow, tmp_path: Path
 ) -> None:
     machine = {"CPU": "theirs", "GPU": "NVIDIA H100", "Date": "2026-11-21 20:25+00:00"}
@@ -1100,9 +1086,14 @@ def test_verifying_leaves_opened_results_to_whom_they_belong(
     read(qtbot, bench, [tmp_path / "card.json"])
     whose = "Recorded: 2026-11-21 20:25, theirs and NVIDIA H100 (card.json)."
     assert origin(bench) == whose
-    click(qtbot, bench, "benchVerify")
+    click(qtbot, bench, "benchVerify")  # the fake CPU inverts, the stand-in takes the mean
     wait_for_end(qtbot, bench)
-    bench.findChild(ParityDialog).reject()
+    shown = bench.findChild(ParityDialog)
+    assert shown is not None
+    assert "Levels differ by up to" in child(shown, QLabel, "headline").text()
+    assert "CPU serial" in child(shown, QLabel, "parityText").text()
+    assert not child(shown, QLabel, "parityMap").pixmap().isNull()
+    shown.reject()
     assert origin(bench) == whose
     assert state(bench) == "Verified Mean.", "nothing was measured"
     assert len(table(bench)) == 4
