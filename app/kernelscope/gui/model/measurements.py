@@ -150,6 +150,12 @@ def profiles_as_csv(profiles: Sequence[Profile], units: Units) -> str:
 
 RAYLEIGH = math.sqrt(2 - math.pi / 2)  # standard deviation of Rayleigh's law, of sigma 1: 0.655
 
+_RAYLEIGH_RATIO = math.sqrt(math.pi / 2) / RAYLEIGH  # mean / standard deviation: 1.913
+
+_UNLIKE = 0.1, 2.1
+"""How far the ratio of a background may be from that, as a share: of many samples, and over the
+root of their number, three standard errors (0.71 each)."""
+
 
 @dataclass(frozen=True)
 class Statistics:
@@ -168,13 +174,21 @@ class Statistics:
         """Signal-to-noise ratio: mean / standard deviation; infinite in a flat region."""
         return _ratio(self.mean, self.deviation)
 
-    def snr_over(self, background: Statistics, *, rician: bool) -> float:
+    @property
+    def is_rayleigh(self) -> bool:
+        """Whether mean / SD is that of Rayleigh's law; filtered or masked air has another one."""
+        few, many = _UNLIKE[1] / math.sqrt(max(self.count, 1)), _UNLIKE[0]
+        return abs(self.snr / _RAYLEIGH_RATIO - 1) <= many + few
+
+    def snr_over(self, background: Statistics, *, rician: bool) -> float | None:
         """Return the signal as a multiple of the noise of a region without signal.
 
         That region has the offset of a camera, which is no signal. Of a magnitude image (`rician`)
         it follows Rayleigh's law instead, which has a mean without an offset and a deviation of
-        0.655 of sigma (Gudbjartsson and Patz, 1995).
+        0.655 of sigma (Gudbjartsson and Patz, 1995); None if it does not, as after a denoiser.
         """
+        if rician and not background.is_rayleigh:
+            return None
         if rician:
             return _ratio(self.mean, background.deviation / RAYLEIGH)
         return _ratio(self.mean - background.mean, background.deviation)
@@ -254,6 +268,7 @@ class RegionRow:
     slice: str = ""  # name of the slice of a volume; empty in pictures
     area: float | None = None
     """In square millimetres; None for lines, and where the size of a pixel is not known."""
+    note: str = ""  # the reason why SNR is left out
 
     @property
     def heading(self) -> str:
@@ -360,6 +375,12 @@ def size_of(region: Interest, steps: Steps | None) -> str:
     return in_words([(right - left) * steps[0], (bottom - top) * steps[1]], " × ")
 
 
+_NOT_RAYLEIGH = (
+    "No SNR of the {}: mean / SD of {} is {} there, not {:.2f} as of Rician noise without signal. "
+    "If it is no magnitude image, untick Rician."
+)
+
+
 def measure(
     regions: Sequence[Interest], against: Against, measured: Sequence[ProfiledPicture]
 ) -> tuple[RegionRow, ...]:
@@ -377,7 +398,7 @@ def measure(
             is_line = region.shape is Shape.LINE
             others = {n: c for n, c in found.items() if n != region.name}
             for channel, each in channels.items():
-                area = cnr = snr = None
+                area, cnr, snr, note = None, None, None, ""
                 if picture.steps is not None and not is_line:
                     area = each.count * picture.steps[0] * picture.steps[1]
                 if against.cnr in others and not is_line:
@@ -385,13 +406,18 @@ def measure(
                 if against.background in others:
                     noise = others[against.background][channel]
                     snr = each.snr_over(noise, rician=against.rician)
+                    if snr is None:
+                        ratio = _text(noise.snr, f"{noise.snr:.2f}")
+                        which = picture_name, against.background
+                        note = _NOT_RAYLEIGH.format(*which, ratio, _RAYLEIGH_RATIO)
                 elif against.background not in found:
                     snr = each.snr
                 is_float = picture.planes.dtype.kind == "f" or is_line
                 names = region.name, picture.name, channel
                 rows.append(
                     RegionRow(
-                        *(*names, each, picture.unit, is_float, snr, cnr, picture.slice, area)
+                        *(*names, each, picture.unit, is_float, snr, cnr, picture.slice, area),
+                        note,
                     ),
                 )
     order = {region.name: number for number, region in enumerate(regions)}
