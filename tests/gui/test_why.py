@@ -151,6 +151,23 @@ def test_recorded_times_are_said_to_be_recorded_and_bounded_at_their_own_size_on
         assert not [line for line in lines if line.startswith("On ")]
 
 
+def test_times_recorded_at_other_settings_are_not_explained_by_counts_of_these() -> None:
+    """By hand: 81 cells of a mask; a tile of 32×8 pixels with a halo of 4 has 40×16 cells."""
+    figures = Recorded.read().nearest(Wanted.by(request_of(64, 3)))
+    known = [replace(e, figure=figures.get(e.rung.place.level or "")) for e in rungs("mean")]
+    entry = by_id(with_neighbours(known))["shared"]
+    verdict = loads_of(entry, counted(64, 3), request_of(64, 3))[1]
+    assert "slower in spite of" in verdict
+    other = [replace(each, other_settings="mask size 3, 256×256") for each in known]
+    entry = by_id(with_neighbours(other))["shared"]
+    verdict = loads_of(entry, counted(64, 9), request_of(64, 9))[1]
+    assert verdict == (
+        "It has 32.4 times fewer loads from global memory than level Global memory. "
+        "No time is recorded at these settings to compare them with."
+    )
+    assert "at other settings (mask size 3, 256×256)" in times_of(entry)
+
+
 @pytest.fixture
 def dialog(qtbot: QtBot) -> Iterator[LevelDialog]:
     background = Background()

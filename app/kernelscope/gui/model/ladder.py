@@ -331,6 +331,7 @@ class KnownRung:
     figure: RecordedTime | None = None  # recorded elsewhere; only for a rung that cannot run here
     per_million: bool = False
     """Whether the figure is of another size, so that its time is shown by the megapixel."""
+    other_settings: str = ""  # those of the figure in short, if they are not the present ones
     parity: RungParity | None = None
     remark: str = ""
     best: BestShown | None = None  # of a level without a figure of this filter: where to see it
@@ -383,6 +384,8 @@ class KnownRung:
             lines.append(self.best.describe())
         if self.timing:
             lines.append(self.timing)
+        if self.other_settings:
+            lines.append(f"These are other settings: {self.other_settings}.")
         if self.parity is not None:
             lines.append(self.parity.describe())
         if self.remark:

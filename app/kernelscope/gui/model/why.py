@@ -63,6 +63,8 @@ def times_of(entry: KnownRung) -> str:
         for each in (entry, entry.beside)
     )
     doubt = " Times vary: run both again before you compare them." if varies else ""
+    if entry.other_settings:
+        source += f" at other settings ({entry.other_settings})"
     return f"{_compared(times[1] / times[0], name)}, {source}: {own}, {name} {other}.{doubt}"
 
 
@@ -109,6 +111,8 @@ def _because(entry: KnownRung, fewer: float, name: str, spaces: str) -> str:
     times = _both(entry)
     if times is None:
         return f"It has {said}."
+    if entry.time is None and entry.other_settings:
+        return f"It has {said}. No time is recorded at these settings to compare them with."
     faster = times[1] / times[0]
     if max(faster, 1 / faster) < _ALIKE:
         return f"It takes as long, with {said}."

@@ -164,10 +164,13 @@ class LevelRunner(QObject):
         request = self._session.subject.next_request()
         if request is None:
             return with_neighbours([KnownRung(rung) for rung in self._session.rungs])
-        figures, wanted, by_million = {}, Wanted.by(request), False
+        figures, wanted, by_million, other = {}, Wanted.by(request), False, ""
         if any(map(_is_missing, self._session.rungs)):
             figures = self._session.recorded.nearest(wanted)
             by_million = any(math.prod(f.row.asked) != wanted.pixels for f in figures.values())
+            first = next(iter(figures.values()), None)
+            if first is not None and not wanted.is_done_by(first):
+                other = wanted.describe(first)  # of all: they are of one setting
         remarks = self._remarks if self._remarks_of == self._key(request) else {}
         found = []
         for rung in self._session.rungs:
@@ -180,6 +183,7 @@ class LevelRunner(QObject):
                     time=self._state.time(request, options),
                     figure=figure,
                     per_million=figure is not None and by_million,
+                    other_settings=other if figure is not None else "",
                     parity=self._state.parity(request, rung.place),
                     remark=remarks.get(rung.place, _NOT_RECORDED if lacks_figure else ""),
                     best=self._best(rung, beside_others=lacks_figure and bool(figures)),
@@ -436,8 +440,8 @@ def _fold_of_missing(missing: list[KnownRung], wanted: Wanted | None) -> str:
     if wanted is None or entry is None or entry.figure is None:
         return f"No {device} here: {len(missing)} levels"
     figure = entry.figure
-    other = "" if wanted.is_done_by(figure) else "other settings: "
-    settings = f"{other}{wanted.describe(figure)}"
+    other = entry.other_settings
+    settings = f"⚠ Other settings: {other}" if other else wanted.describe(figure)
     heading = f"No {device}: recorded on {figure.card}, {figure.date}\n{settings}"
     if not entry.per_million:
         return heading
