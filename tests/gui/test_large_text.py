@@ -22,6 +22,7 @@ from pytestqt.qtbot import QtBot
 
 from kernelscope.engine.options import Device
 from kernelscope.gui.docks.runs_panel import BUTTONS
+from kernelscope.gui.model.regions import Shape
 from kernelscope.gui.tools.kernel_viewer import KernelViewer
 from kernelscope.gui.widgets.appearance import Appearance, Stylist
 from kernelscope.gui.widgets.theme import show_markdown
@@ -47,6 +48,11 @@ def test_the_window_with_all_docks_fits_a_small_screen(
     QApplication.processEvents()
     assert window.minimumSizeHint().width() <= 1280
     assert window.minimumSizeHint().height() <= 720
+    assert window.size() == QSize(1280, 720)
+    run(qtbot, window)
+    window.measuring.add(Shape.LINE)  # whose plot stands beside the table
+    qtbot.waitUntil(window.measure.profile.isVisible)
+    settle(qtbot, window)
     assert window.size() == QSize(1280, 720)
 
 

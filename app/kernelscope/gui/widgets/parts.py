@@ -26,6 +26,7 @@ from PySide6.QtWidgets import (
     QAbstractItemView,
     QBoxLayout,
     QComboBox,
+    QFrame,
     QGraphicsScene,
     QGraphicsView,
     QHBoxLayout,
@@ -34,6 +35,7 @@ from PySide6.QtWidgets import (
     QLayout,
     QMenu,
     QPushButton,
+    QScrollArea,
     QSizePolicy,
     QSplitter,
     QToolBar,
@@ -265,6 +267,17 @@ def label_of(text: str, widget: QWidget) -> QLabel:
 
 def labelled(text: str, widget: QWidget, name: str) -> tuple[QLabel, QWidget]:
     return label_of(text, widget), dressed(widget, name, text.replace("&", ""))
+
+
+def scrolled(content: QWidget) -> QScrollArea:
+    """Return an area that scrolls `content` where the window, which keeps its size, is small."""
+    area = QScrollArea()
+    area.setObjectName(f"{content.objectName()}Scroll")
+    area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+    area.setFrameShape(QFrame.Shape.NoFrame)
+    area.setWidgetResizable(True)
+    area.setWidget(content)
+    return area
 
 
 def tool_splitter(

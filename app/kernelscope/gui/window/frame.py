@@ -40,7 +40,7 @@ from kernelscope.gui.widgets import messages as dialogs
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.commands import Action
 from kernelscope.gui.widgets.layouts import Boundary, Pages
-from kernelscope.gui.widgets.parts import dressed, in_column, set_help
+from kernelscope.gui.widgets.parts import dressed, in_column, scrolled, set_help
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.window.actions import Actions
 from kernelscope.gui.window.bars import PanelButtons, Preparing, RunBar, StatusBar, ToolBar
@@ -230,7 +230,7 @@ class Frame(QMainWindow):
                 DockName.RUNS: self.runs,
                 DockName.TIMING: self.timing,
                 DockName.QUALITY: self.quality,
-                DockName.MEASURE: self.measure,
+                DockName.MEASURE: scrolled(self.measure),
                 DockName.CONSOLE: self.console,
             },
         )
