@@ -23,7 +23,7 @@ from kernelscope.engine.options import Device, RunOptions
 from kernelscope.engine.region import Region
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
-from kernelscope.engine.run import execute
+from kernelscope.engine.run import execute, expected
 from kernelscope.engine.timing import Stage
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
@@ -135,6 +135,18 @@ def test_predictions_reach_to_an_eighth_and_to_eight_times_the_size(side: int, k
     costs = Costs()
     costs.record(result(request(64), 0.5), "card")
     assert (costs.predict(request(side), "card", "tuned") is not None) == known
+
+
+def test_a_run_should_take_as_long_as_those_before_on_its_device(
+    machines: dict[str, Machine],
+) -> None:
+    costs, on_cpu = Costs(), request(64, device=Device.CPU)
+    assert expected(on_cpu, machines, costs) is None
+    for _ in range(2):
+        execute(on_cpu, machines, costs=costs)
+    assert expected(on_cpu, machines, costs) == pytest.approx(1e-5 + 1.01e-7 * 64 * 64)
+    assert expected(request(64, device=Device.GPU), machines, costs) is None
+    assert expected(replace(on_cpu, region=Region(0, 0, 9, 9)), machines, costs) is None
 
 
 def test_what_matters_makes_another_kind(tmp_path: Path) -> None:

@@ -434,6 +434,15 @@ def test_a_slow_run_shows_the_time_on_a_recorded_card(
     assert f"{here}, ≈ 1.00 s on H100 (recorded 22 Nov 2026, scaled from {size_})" in badge(window)
     size(window, 5)
     qtbot.waitUntil(lambda: here in badge(window) and "H100" not in badge(window))
+    monkeypatch.setattr(freshness.Pace, "is_bound", lambda *_: True)
+    wanted = window.session.subject.wanted()
+    assert wanted is not None
+    window.live.refresh(wanted)
+    assert "Run (F5): less than 2 min here" in badge(window)
+    monkeypatch.setattr(window.runner.tasks.costs, "predict", lambda *_: 7.0)
+    window.live.refresh(wanted)
+    assert "Run (F5): about 7 s here" in badge(window), "it was measured"
+    assert window.runner.pace(wanted) == 7
     monkeypatch.setattr(freshness.Pace, "is_uncompiled", lambda *_: True)
     window.live.refresh(window.session.subject.wanted())
     assert badge(window).endswith("Run (F5) computes the whole")

@@ -452,7 +452,7 @@ def test_settings_survive_as_texts() -> None:
     session.offer_region("R1", Area.parse("rectangle 1,1 5,5"))
     session.limit(True)
     texts = session.texts()
-    again = Session(session._backends, lambda group: texts.get(group, {}), texts[""]["filter"])
+    again = Session(session.backends, lambda group: texts.get(group, {}), texts[""]["filter"])
     step, options = again.require().step, again.require().options
     assert (step.filter.id, step.parameters["filter_sigma"]) == ("nlm", 0.03)
     assert (step.border, step.grey, step.within) == (Border.WRAP, True, None)

@@ -404,6 +404,21 @@ def _choose(
     return backends[Device.CPU.value], ()
 
 
+def expected(request: Request, backends: Mapping[str, Backend], costs: Costs) -> float | None:
+    """Return the seconds that a whole run of one step should take, from others that were measured.
+
+    On the device that the run would choose; None where no run of its kind and about its size was.
+    """
+    if request.then or request.region is not None or request.step.within is not None:
+        return None
+    try:
+        backend, _ = _choose(request, backends, costs)
+        level = _level(request, backend).id
+    except AppError:
+        return None
+    return costs.predict(request, backend.availability().summary, level)
+
+
 def automatic(backends: Mapping[str, Backend]) -> Iterator[Backend]:
     """Yield the backends that Auto may choose: those that are there, and are no emulator."""
     for backend in backends.values():

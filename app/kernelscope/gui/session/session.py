@@ -101,7 +101,7 @@ class Session(Observed):
         filter_id: str = FIRST_FILTER,
     ) -> None:
         super().__init__()
-        self._backends = backends
+        self.backends = backends
         self._remembered = remembered
         """Returns the texts of a group that `texts` returned in an earlier session."""
         self._availability: Mapping[str, Availability] = {}
@@ -492,7 +492,7 @@ class Session(Observed):
         problem, self.problem = self.problem, None
         if self._rungs_of != (self.spec.id, self._availability):
             self._rungs_of = self.spec.id, self._availability
-            self.rungs = rungs(self.spec, self._backends, self._availability)
+            self.rungs = rungs(self.spec, self.backends, self._availability)
         self.place = chosen_place(self._wished_place, self.rungs)
         try:
             self.settings = self._checked()

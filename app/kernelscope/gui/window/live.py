@@ -27,6 +27,7 @@ from kernelscope.engine.options import Device
 from kernelscope.engine.region import Region
 from kernelscope.engine.request import Request, RunSettings, alike
 from kernelscope.engine.result import Result
+from kernelscope.engine.run import expected
 from kernelscope.engine.steps import estimate
 from kernelscope.gui.docks.headline import FreshnessBadge
 from kernelscope.gui.model.freshness import (
@@ -429,8 +430,15 @@ class Live(QObject):
 
     def _expect_run(self, request: Request) -> float | None:
         """Return the seconds that a run should take; none where only a bound is known."""
-        unknown = self.pace.is_bound(request) or self.pace.is_uncompiled(request)
-        return None if unknown else self.pace.expect(request)
+        if self.pace.is_uncompiled(request):
+            return None
+        measured = self._measured(request)
+        unknown = measured is None and self.pace.is_bound(request)
+        return None if unknown else measured or self.pace.expect(request)
+
+    def _measured(self, request: Request) -> float | None:
+        """Return the seconds that earlier runs predict, also those of other sessions."""
+        return expected(request, self.session.backends, self.runner.tasks.costs)
 
     def _expect_part(self, request: Request) -> float | None:
         """Return the seconds for a part; none for the whole, which has to wait for its code."""
@@ -518,7 +526,9 @@ class Live(QObject):
 
     def _cost(self, wanted: Request) -> str:
         # Without compiled code it takes ten to a thousand times as long.
-        seconds = None if self.pace.is_uncompiled(wanted) else self.pace.expect(wanted)
+        compiled = not self.pace.is_uncompiled(wanted)
+        measured = self._measured(wanted) if compiled else None
+        seconds = (measured or self.pace.expect(wanted)) if compiled else None
         if seconds is None:
             return (
                 "Run (F5) computes it" if not self.session.live else "Run (F5) computes the whole"
@@ -529,7 +539,8 @@ class Live(QObject):
             Device.EMULATED: "to emulate",
         }
         where = devices.get(wanted.options.device, "here")
-        bound = "less than" if self.pace.is_bound(wanted) else "about"
+        bounded = measured is None and self.pace.is_bound(wanted)
+        bound = "less than" if bounded else "about"
         text = f"Run (F5): {bound} {about(seconds)} {where}"
         slow = wanted.options.device.value in _COMPARED and seconds >= RESTING
         return text + self._elsewhere(wanted, seconds) if slow else text
