@@ -139,6 +139,7 @@ def test_l_runs_all_levels_once_and_compares_them(
     parity = entry(ready, PARALLEL).parity
     assert parity is not None
     assert (parity.agreement, parity.reference) == (Agreement.EQUAL, "CPU serial")
+    assert ready.statusBar().currentMessage() == "", "it named a run, which has ended"
     assert ready.session.place == PARALLEL, "the choice stays"
     shown = ready.session.subject.result
     assert shown is not None

@@ -293,6 +293,7 @@ class Runner(QObject):
             self._session.show_estimates(result.request)
         self._task = self._recipe = self._last = None
         if result is not None and task.priority is Priority.ASIDE:
+            self.show_status("")  # it named the run, which has ended
             self.finished.emit(result, RunSettings.of(result.request))
             self.aside_finished.emit()
         elif result is not None and self._list(result):  # None: another input was shown meanwhile
@@ -309,6 +310,7 @@ class Runner(QObject):
         if task is not self._task:
             return
         self._task = self._recipe = None
+        self.show_status("")
         if task.priority is not Priority.ASIDE:
             self._end("Failed.")
         self.changed.emit()
