@@ -216,7 +216,7 @@ _LISTED = [
              "return PaneSide.INPUT if self.linked else side", "test_display.py", "lost case"),
             ("batch_run", "if done < _FEWEST or not self.left:", "if not self.left:",
              "test_batch_queue.py", "bound"),
-            ("gallery", "key=lambda run: (run.starred, run.number)", "key=lambda run: run.number",
+            ("gallery", "(run in unsaved, run.starred, run.number)", "(run in unsaved, run.number)",
              "test_gallery.py", "lost case"),
             ("gallery", "other.number >= run.number or", "other.number > run.number or",
              "test_gallery.py", "off by one"),
