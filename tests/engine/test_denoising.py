@@ -127,7 +127,7 @@ def test_noise_gets_the_filter_with_the_best_results_at_its_estimates() -> None:
     assert [each.id for each in proposal.others] == ["sliding_dct", "nlm"]
     assert proposal.line == (
         "Collaborative filtering: the best results of the denoisers, "
-        "for noise of photons or read-out without specks"
+        "for noise of photons or read-out"
     )
     assert proposal.first is None
 

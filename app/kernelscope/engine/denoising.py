@@ -46,7 +46,7 @@ def propose(source: Source | None) -> Proposal:
         why = f"specks in {_percent(share)} of the pixels"
     else:
         best, *others = remedies(Disturbance.NOISE, Kind.PICTURE)
-        why = "the best results of the denoisers, for noise of photons or read-out without specks"
+        why = "the best results of the denoisers, for noise of photons or read-out"
         for spec in remedies(Disturbance.HOT_PIXELS, Kind.PICTURE):
             assert spec.remedy is not None
             if hot := spec.remedy.share(middle):

@@ -3,6 +3,7 @@
 ``white``       one sigma for each channel
 ``camera``      photons and read-out: variance = a · mean + b, for each channel
 ``correlated``  one spectrum: neighbours have noise in common, as after demosaicing or scaling
+``jpeg``        a spectrum for each plane: that of the error of a JPEG file, see `jpeg_noise`
 
 All is measured in the 8×8 blocks of least structure. White noise has the same power in all of their
 frequencies. Correlated noise has more in the middle ones than in the highest; so has fine texture,
@@ -11,13 +12,10 @@ but the power of noise is the same in all blocks, and that of texture is not:
     spread = variance of the blocks' power in the middle frequencies / that of a chi-squared number
 
 is 1 for noise, 3 to 12 for texture. Where correlated noise depends on the brightness as well, as in
-demosaiced pictures, the spread is 1 within parts of equal brightness alone. That of a JPEG file,
-which its blocks betray, has a spectrum for each plane: many of its coefficients became 0, and
-colours have less. For the noise of a
-camera, blocks are sorted by brightness; a
-line through the low quantiles of the variance of each twelfth gives a and b. Samples clipped at
-black or white have less variance and another mean, which is taken back by those of a clipped normal
-distribution.
+demosaiced pictures, the spread is 1 within parts of equal brightness alone. For the noise of a
+camera, blocks are sorted by brightness; a line through the low quantiles of the variance of each
+twelfth gives a and b. Samples clipped at black or white have less variance and another mean, which
+is taken back by those of a clipped normal distribution.
 
 Sources: after Foi, Trimeche, Katkovnik and Egiazarian, "Practical Poissonian-Gaussian noise
 modeling and fitting for single-image raw-data", IEEE Transactions on Image Processing 17, 2008;
@@ -38,6 +36,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.filters.shared.flat_noise import COSINES, deviations
+from kernelscope.filters.shared.jpeg_noise import jpeg_error
 from kernelscope.schema.samples import Pixels, white_level
 
 Numbers = NDArray[np.float64]
@@ -49,6 +48,7 @@ class NoiseKind(StrEnum):
     WHITE = "white"
     CAMERA = "camera"
     CORRELATED = "correlated"
+    JPEG = "jpeg"
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,8 +79,8 @@ class NoiseModel:
     @property
     def whitens(self) -> bool:
         """Whether correlated noise can be made white: not that of colours, which demosaicing made
-        uneven, nor that with next to nothing in several frequencies."""
-        if self.spectra is None or len(self.spectra) > 1:
+        uneven, nor that of a JPEG file or with next to nothing in several frequencies."""
+        if self.spectra is None or len(self.spectra) > 1 or self.kind is NoiseKind.JPEG:
             return False
         return int((self.spectra < _NEXT_TO_NONE).sum((1, 2)).max()) < _SEVERAL
 
@@ -116,7 +116,8 @@ class NoiseModel:
             return f"camera noise: variance {'; '.join(dict.fromkeys(lines))}, {sure}"
         sigmas = (self.sigma,) if self.alike else self.sigmas
         numbers = "; ".join(f"{sigma * white:.3g}{unit}" for sigma in sigmas)
-        return f"{self.kind} noise: sigma {numbers}, {sure}"
+        name = "error of a JPEG file" if self.kind is NoiseKind.JPEG else f"{self.kind} noise"
+        return f"{name}: sigma {numbers}, {sure}"
 
 
 _ALIKE = 1.1  # sigmas of channels that differ by less than this factor are taken for one
@@ -143,7 +144,7 @@ def find_noise(
 
     - `pixels`: shape (height, width, channels). Without alpha; uint8, uint16 or float32, whose
       white is 1.
-    - `of_jpeg`: whether noise of a JPEG file may have a spectrum for each plane.
+    - `of_jpeg`: whether the error of a JPEG file may have a spectrum for each plane.
     """
     white = white_level(pixels.dtype)
     if pixels.dtype.kind == "f":
@@ -152,8 +153,11 @@ def find_noise(
             factor = 2.0 ** math.floor(math.log2(peak))
             inner = find_noise((pixels / factor).astype(np.float32), kind, of_jpeg=of_jpeg)
             return inner.in_unit(factor)
-    if kind is NoiseKind.WHITE:
-        return _white(pixels)
+    of_file = _of_jpeg(pixels) if kind in (None, NoiseKind.WHITE, NoiseKind.JPEG) else None
+    if of_file is not None and (kind is NoiseKind.WHITE or not of_jpeg):
+        of_file = replace(of_file, kind=kind or NoiseKind.JPEG, spectra=None)
+    if kind in (NoiseKind.WHITE, NoiseKind.JPEG):
+        return of_file or _white(pixels)
     blocks = _blocks(pixels)
     if blocks is None:  # too few to distinguish channels or kinds
         white_noise = _white(pixels)
@@ -162,28 +166,38 @@ def find_noise(
     clips = pixels.dtype.kind == "u"
     blocks /= white
     measured = _spectra(blocks, clips, 1)
-    if kind is not NoiseKind.CAMERA:
-        found = _correlated(measured, 0 if kind is not None else _COLOURED)
-        if found is not None or kind is not None:
-            return found or _white(pixels)
-        typical = [each.typical or each for each in measured]
-        evident = _correlated(typical, _EVIDENT) if _is_in_all(typical) else None
-        found = evident or (_of_jpeg(pixels, blocks, measured) if of_jpeg else None)
-        if found is not None:
-            return replace(found, sure=False)
-    found = _camera(blocks, clips, must=kind is not None)
+    if kind is not None:
+        known = kind is NoiseKind.CAMERA
+        given = _camera(blocks, clips, must=True) if known else _correlated(measured, 0)
+        return given or _white(pixels)
+    least = _COLOURED if of_file is None else 2 * _COLOURED
+    found = _correlated(measured, least) or _evident(measured)
+    if of_file is not None:  # its noise may have been correlated before
+        found = found or _in_parts(blocks, clips)
+        return found if found is not None and found.sigma > _MORE * of_file.sigma else of_file
+    found = found or _camera(blocks, clips, must=False) or _in_parts(blocks, clips)
     if found is not None:
         return found
-    if kind is None and blocks.shape[1] >= _PARTS * _FEWEST:
-        parts = _spectra(blocks, clips, _PARTS)
-        found = _correlated(parts, _CLEARLY)
-        if found is None and _is_demosaiced(parts):
-            found = _correlated([each.without_texture for each in parts], 0)
-        if found is not None:
-            return replace(found, sure=False)
     white_noise = _white(pixels)
     hidden = any(each.ratio > _HIDDEN for each in measured)
     return replace(white_noise, sure=white_noise.sure and not hidden)
+
+
+def _evident(measured: Sequence[_Spectrum]) -> NoiseModel | None:
+    typical = [each.typical or each for each in measured]
+    found = _correlated(typical, _EVIDENT) if _is_in_all(typical) else None
+    return None if found is None else replace(found, sure=False)
+
+
+def _in_parts(blocks: NDArray[np.float32], clips: bool) -> NoiseModel | None:
+    """Return correlated noise that depends on the brightness as well."""
+    if blocks.shape[1] < _PARTS * _FEWEST:
+        return None
+    parts = _spectra(blocks, clips, _PARTS)
+    found = _correlated(parts, _CLEARLY)
+    if found is None and _is_demosaiced(parts):
+        found = _correlated([each.without_texture for each in parts], 0)
+    return None if found is None else replace(found, sure=False)
 
 
 def _white(pixels: Pixels) -> NoiseModel:
@@ -253,19 +267,12 @@ _HIDDEN = 10
 """White noise is not sure where middle frequencies have this many times the power of the highest
 even in flat blocks: that may be texture, or noise that scaling or demosaicing made smooth."""
 
-_QUANTISED = 1.5
-"""A JPEG file has so many times the coefficients next to nothing that other blocks have: 1.5 to 7.6
-in 8 noisy photos of quality 92, others 0.94 to 1.05."""
+_LEVEL = 1.2  # white noise has at most this many times the power in the middle
 
-_LEVEL, _UNTOUCHED = 1.2, 8 * math.sqrt(3) / 255
-"""White noise has at most this many times the power in the middle that it has in the highest. From
-the last sigma on, quantisation of quality 85 leaves that of the brightness white: more is texture,
-where *immunohistochemistry* gains 0.8 to 4.2 dB as any other picture."""
-
-_PALE, _LOST = 0.25, 1.12
-"""It counts as white still, unless a plane of colours has less than this share of the power of the
-brightness, or flat blocks so many times the sigma of white noise: with that of a camera at quality
-92 in 4:4:4, *rocket* is 0.4 dB and tissue 2.5 dB nearer to the truth so."""
+_MORE = 1.8
+"""In a JPEG file, correlated noise has this many times the sigma that is found for noise that was
+white before. Demosaiced and blurred noise has 2.0 to 5.9 times that with qualities of 85 and 95;
+compression of white noise up to 1.5. Compressed texture was taken for noise by the usual ratio."""
 
 _OPEN = 0.04
 """Sigma is not sure either from such a relative error in a channel on. Of 345 channels of 13
@@ -339,47 +346,24 @@ def _correlated(measured: Sequence[_Spectrum], least: float) -> NoiseModel | Non
         else:  # hidden below texture
             spectra.append(common)
     sure = all(each.spread < _SURE for each in measured)
-    means = [float(power.mean()) for power in spectra]
+    return _of_spectra(NoiseKind.CORRELATED, np.array(spectra), sure)
+
+
+def _of_spectra(kind: NoiseKind, spectra: Numbers, sure: bool) -> NoiseModel:
+    """Return noise of these powers of the opponent planes."""
+    means = spectra.mean((1, 2)).tolist()
+    total = sum(means) / len(means)
     if len(means) == 3:  # each channel has a part of each plane
         grey, across, green = means
         red = grey / 3 + across / 2 + green / 6
         means = [red, grey / 3 + green * 2 / 3, red]
-    sigmas = tuple(math.sqrt(mean) for mean in means)
-    total = sum(float(power.mean()) for power in spectra) / len(spectra)
-    return NoiseModel(NoiseKind.CORRELATED, sigmas, spectra=np.array(spectra) / total, sure=sure)
+    return NoiseModel(kind, tuple(map(math.sqrt, means)), spectra=spectra / total, sure=sure)
 
 
-_LUMA = np.array([0.299, 0.587, 0.114], np.float32)  # of red, green and blue in JPEG files
-
-
-def _of_jpeg(
-    pixels: Pixels, blocks: NDArray[np.float32], measured: Sequence[_Spectrum]
-) -> NoiseModel | None:
-    """Return the noise that a JPEG file left, if the picture was in one and noise was lost."""
-    if not measured or not _is_quantised(blocks):
-        return None
-    grey = measured[0]
-    strong = float(grey.power.mean()) > _UNTOUCHED**2
-    if grey.ratio > _LEVEL and (strong or grey.spread > _SPREAD):
-        return None  # texture
-    found = _correlated(measured, 0)
-    if found is None or found.spectra is None:
-        return None
-    powers = found.spectra.mean((1, 2))
-    pale = powers.min() < _PALE * powers[0]
-    if grey.spread > _SPREAD and not pale:
-        return None
-    return found if pale or found.sigma > _LOST * _white(pixels).sigma else None
-
-
-def _is_quantised(blocks: NDArray[np.float32]) -> bool:
-    """Return whether many coefficients of JPEG's blocks became 0."""
-    grey = np.tensordot(_LUMA, blocks, 1) if len(blocks) == 3 else blocks[0]
-
-    def weak(part: NDArray[np.float32]) -> float:
-        return float((np.abs((COSINES @ part @ COSINES.T)[:, _HIGH]) < 1 / 255).mean())
-
-    return weak(grey[:, :SIDE, :SIDE]) > _QUANTISED * weak(grey[:, 1:-1, 1:-1])
+def _of_jpeg(pixels: Pixels) -> NoiseModel | None:
+    """Return the error of a JPEG file, if the picture was in one."""
+    powers = jpeg_error(pixels)
+    return None if powers is None else _of_spectra(NoiseKind.JPEG, powers, sure=False)
 
 
 def _is_demosaiced(measured: Sequence[_Spectrum]) -> bool:

@@ -440,7 +440,7 @@ NOISE = ChoiceParameter(
             "Camera",
             "Photons and read-out: variance a · mean + b, found from the picture. It is made "
             "equal before, and brought back after (Anscombe's transform). For raw files and linear "
-            "pictures: a JPEG has correlated noise, which *As the picture* finds.",
+            "pictures: the error of a JPEG is another, which *As the picture* finds.",
         ),
         Choice(
             "correlated",
@@ -501,8 +501,8 @@ ALL_STEPS = replace(
     find=functools.partial(_find, of_jpeg=False),
     steps=functools.partial(_steps, _all_steps_for),
 )
-"""For one that compares channels, too: their noise is made equal. Noise of a JPEG file, which has
-next to nothing in several frequencies, cannot be made white: it counts as in other pictures."""
+"""For one that compares channels, too: their noise is made equal. The error of a JPEG file has next
+to nothing in several frequencies, and cannot be made white: only its sigma counts."""
 
 
 def estimated_sigma(pixels: Pixels, parameters: Mapping[str, Any]) -> float:
