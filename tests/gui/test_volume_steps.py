@@ -18,16 +18,25 @@ from pytestqt.qtbot import QtBot
 
 from kernelscope.base.errors import SeveralVolumes
 from kernelscope.files.volumes import read_volume
+from kernelscope.gui.docks.display_panel import DisplayPanel
 from kernelscope.gui.docks.volume_components import VolumeStepBar
 from kernelscope.gui.model import volume_files
-from kernelscope.gui.model.display import ColourMap, Display, PaneSide, automatic_of
+from kernelscope.gui.model.display import (
+    Colouring,
+    ColourMap,
+    Display,
+    Dye,
+    PaneSide,
+    automatic_of,
+    table,
+)
 from kernelscope.gui.model.drawn_view import DrawnView
 from kernelscope.gui.model.slice_drawing import Look, Projection, composite, dyes
 from kernelscope.gui.model.volume_files import VolumeSeries
 from kernelscope.gui.session.session import FIRST_FILTER
 from kernelscope.gui.session.subject import SHOWN, Fields, Savable
 from kernelscope.gui.viewer.layer import Slabs
-from kernelscope.gui.widgets.controls import Slider
+from kernelscope.gui.widgets.controls import ChoiceBox, Slider
 from kernelscope.gui.widgets.messages import ErrorDialog
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.gui.window.scans import Scans
@@ -130,20 +139,23 @@ def test_a_series_of_times_has_no_composite(qtbot: QtBot, window: MainWindow, fi
     [
         ("", ColourMap.GREY),
         ("ff0000", ColourMap.RED),
-        ("00c800", ColourMap.GREEN),
+        ("00FF00", ColourMap.GREEN),
+        ("0050FF", Dye("#0050FF")),
+        ("00c800", Dye("#00C800")),
         ("0000ff", ColourMap.BLUE),
         ("00ffff", ColourMap.CYAN),
-        ("ee00ee", ColourMap.MAGENTA),
-        ("f0f010", ColourMap.YELLOW),
+        ("ff00ff", ColourMap.MAGENTA),
+        ("ffff00", ColourMap.YELLOW),
         ("ffffff", ColourMap.GREY),
         ("000000", ColourMap.GREY),
     ],
 )
-def test_a_channel_is_drawn_in_the_map_nearest_to_its_colour(
-    colour: str, expected: ColourMap
-) -> None:
+def test_a_channel_is_drawn_in_its_colour(colour: str, expected: Colouring) -> None:
     volume = replace(Volume.from_array(voxels()), channel=Channel("DAPI", colour))
-    assert automatic_of(volume).colour_map is expected
+    found = automatic_of(volume).colour_map
+    assert (type(found), found) == (type(expected), expected)
+    if colour.strip("0"):
+        assert table(found)[[0, -1]].tolist() == [[0, 0, 0], list(bytes.fromhex(colour))]
 
 
 def test_a_composite_adds_the_channels_up() -> None:
@@ -446,7 +458,7 @@ def write_film(path: Path, axes: str = "TCZYX") -> dict[tuple[int, int], NDArray
             "axes": axes,
             "TimeIncrement": 0.5,
             "TimeIncrementUnit": "min",
-            "Channel": {"Name": ["DAPI", "RFP"], "Color": [0x0000FFFF, 0xFF0000FF - 2**32]},
+            "Channel": {"Name": ["DAPI", "RFP"], "Color": [0x0050FFFF, 0xFF0000FF - 2**32]},
         },
     )
     return stacks
@@ -467,7 +479,14 @@ def test_times_and_channels_have_a_bar_each(
         return np.array_equal(subject.part.voxels, stacks[time, channel])
 
     assert (bar.text, channels.text) == ("Time  1 / 3  0 s", "Channel  1 / 2  DAPI")
-    assert view.chosen_map is ColourMap.BLUE
+    assert view.chosen_map == Dye("#0050FF")
+    panel = DisplayPanel(window.session, window)
+    maps = child(panel, ChoiceBox, "displayMap")
+    assert maps.currentText() == "#0050FF"
+    maps.setCurrentText("Viridis")
+    assert view.chosen_map is ColourMap.VIRIDIS
+    panel.refresh()
+    maps.setCurrentText("#0050FF")
     assert child(window, QToolButton, "playVolumesButton").isVisible()
     assert not channels.findChild(QToolButton, "playChannelsButton").isVisible()
     qtbot.waitUntil(lambda: channels.findChild(QWidget, "channelEyes").isVisible())
@@ -497,13 +516,13 @@ def test_times_and_channels_have_a_bar_each(
     press(qtbot, window, "Alt+.")
     qtbot.waitUntil(lambda: shown(2, 1))
     qtbot.waitUntil(lambda: np.array_equal(view.look.beside[0][0].voxels, stacks[2, 0]))
-    assert view.look.beside[0][1].colour_map is ColourMap.BLUE
+    assert view.look.beside[0][1].colour_map == Dye("#0050FF")
     child(window, Slider, "channelStepSlider").setValue(0)
     qtbot.waitUntil(lambda: shown(2, 0))
     ((volume, display),) = view.look.beside
     assert np.array_equal(volume.voxels, stacks[2, 1])
     assert display == replace(found, high=150.0)
-    assert view.chosen_map is ColourMap.BLUE
+    assert view.chosen_map == Dye("#0050FF")
     press(qtbot, window, "Alt+.")  # after the last time comes the first
     qtbot.waitUntil(lambda: shown(0, 0))
 

@@ -9,7 +9,16 @@ from PySide6.QtCore import QPoint, QSignalBlocker, Qt
 from PySide6.QtGui import QStandardItemModel
 from PySide6.QtWidgets import QCheckBox, QFrame, QGridLayout, QWidget
 
-from kernelscope.gui.model.display import GAMMAS, ColourMap, Display, PaneSide, dtype_of
+from kernelscope.gui.model.display import (
+    GAMMAS,
+    Colouring,
+    ColourMap,
+    Display,
+    PaneSide,
+    colouring,
+    dtype_of,
+    map_of,
+)
 from kernelscope.gui.session.canvas_view import DRAWN, CanvasView
 from kernelscope.gui.session.session import KIND, Session
 from kernelscope.gui.widgets.controls import ChoiceBox, NumberBox, choice_box
@@ -18,10 +27,12 @@ from kernelscope.gui.widgets.parts import (
     in_row,
     label_of,
     push_button,
+    refill,
     set_help,
     text_label,
 )
 from kernelscope.images.image import Image
+from kernelscope.images.volume import Volume
 
 
 def place_below(panel: QWidget, button: QWidget) -> None:
@@ -71,8 +82,7 @@ class DisplayPanel(QFrame):
         self._gamma.setRange(*GAMMAS)
         self._gamma.setDecimals(2)
         self._gamma.setSingleStep(0.1)
-        maps = [each.value for each in ColourMap]
-        self._map = self._choice("displayMap", "&Colours", maps, 4)
+        self._map = self._choice("displayMap", "&Colours", (), 4)
         self._difference = self._choice(
             "displayDifference", "&Differences", [ColourMap.DIVERGING, ColourMap.GREY], 5
         )
@@ -128,17 +138,21 @@ class DisplayPanel(QFrame):
                 box.setValue(value)
         with QSignalBlocker(self._gamma):
             self._gamma.setValue(display.gamma)
-        self._show_maps(display, grey=not isinstance(image, Image) or image.is_grey)
+        own = map_of(image.channel.colour) if isinstance(image, Volume) else ColourMap.GREY
+        self._show_maps(display, own, grey=not isinstance(image, Image) or image.is_grey)
 
-    def _show_maps(self, display: Display, *, grey: bool) -> None:
-        """Offer the maps that suit the picture: one in colour can only be inverted."""
+    def _show_maps(self, display: Display, own: Colouring, *, grey: bool) -> None:
+        """Offer the maps that suit the picture: one in colour can only be inverted.
+
+        `own`: of the colour that the file states.
+        """
+        maps = dict.fromkeys((*ColourMap, own, display.colour_map))
+        refill(self._map, ((each.value, None) for each in maps), display.colour_map.value)
         model = self._map.model()
         assert isinstance(model, QStandardItemModel)
         for row, each in enumerate(ColourMap):
             model.item(row).setEnabled(grey or each.is_grey)
         self._map.setToolTip("" if grey else "A picture in colour can only be inverted")
-        with QSignalBlocker(self._map):
-            self._map.setCurrentText(display.colour_map)
 
     def _connect(self) -> None:
         self._session.when({DRAWN, KIND}, self._follow)
@@ -149,7 +163,7 @@ class DisplayPanel(QFrame):
         for box in (self._level, self._width):
             box.valueChanged.connect(self._on_level)
         self._gamma.valueChanged.connect(lambda gamma: self._choose(gamma=gamma))
-        self._map.currentTextChanged.connect(lambda name: self._choose(colour_map=ColourMap(name)))
+        self._map.currentTextChanged.connect(lambda name: self._choose(colour_map=colouring(name)))
         self._difference.currentTextChanged.connect(
             lambda name: self._view.choose_difference_map(ColourMap(name))
         )
@@ -171,7 +185,7 @@ class DisplayPanel(QFrame):
         if display is not None:
             self._view.choose_display(self.side, display.spanning(low, high))
 
-    def _choose(self, gamma: float | None = None, colour_map: ColourMap | None = None) -> None:
+    def _choose(self, gamma: float | None = None, colour_map: Colouring | None = None) -> None:
         display = self._view.displays.of(self.side)
         if display is not None:
             gamma = display.gamma if gamma is None else gamma

@@ -23,7 +23,7 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QWidget
 
 from kernelscope.gui.model import histogram_plot as model
-from kernelscope.gui.model.display import ColourMap, Display, short, table
+from kernelscope.gui.model.display import Colouring, ColourMap, Display, short, table
 from kernelscope.gui.model.histogram_plot import Curve, Handle, HistogramCurves, ValueAxis
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.appearance import stylist
@@ -207,7 +207,8 @@ class HistogramPlot(QWidget):
         self.setMouseTracking(True)
         self.plot: HistogramCurves | None = None
         self.display: Display | None = None
-        self.is_whole, self._colour_map = False, ColourMap.GREY
+        self.is_whole = False
+        self._colour_map: Colouring = ColourMap.GREY
         self.value_pointed_at: float | None = None
         self._held: Handle | None = None
         self._pending: Display | None = None
@@ -239,7 +240,7 @@ class HistogramPlot(QWidget):
         self._draw()
 
     def show_display(
-        self, display: Display | None, colour_map: ColourMap = ColourMap.GREY, *, whole: bool
+        self, display: Display | None, colour_map: Colouring = ColourMap.GREY, *, whole: bool
     ) -> None:
         """Place the handles, but for dragged ones; `whole`: they stop at whole numbers."""
         self.is_whole, self._colour_map = whole, colour_map

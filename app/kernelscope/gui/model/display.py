@@ -47,6 +47,24 @@ class ColourMap(StrEnum):
         return self in (ColourMap.GREY, ColourMap.INVERTED)
 
 
+class Dye(str):
+    """The map from black to a colour that a file states: ``#0050FF``."""
+
+    is_grey = False
+
+    @property
+    def value(self) -> str:
+        return str(self)
+
+
+Colouring: TypeAlias = ColourMap | Dye
+
+
+def colouring(name: str) -> Colouring:
+    """Return the map of a name in the interface."""
+    return Dye(name) if name.startswith("#") else ColourMap(name)
+
+
 _OF_CHANNELS = {
     ColourMap.RED: "ff0000",
     ColourMap.GREEN: "00ff00",
@@ -79,27 +97,23 @@ _ANCHORS = {
 }
 
 
-def map_of(colour: str) -> ColourMap:
-    """Return the map of a channel nearest to its colour, six digits; grey where none is known."""
-    if not colour.strip("0"):
+def map_of(colour: str) -> Colouring:
+    """Return the map of a channel from black to its colour, six digits; grey if that has no hue."""
+    if len(set(bytes.fromhex(colour))) < 2:
         return ColourMap.GREY
-    wanted = np.array(list(bytes.fromhex(colour)), float)
-    wanted *= 255 / wanted.max()
-
-    def distance(each: ColourMap) -> float:
-        return float(np.abs(wanted - list(bytes.fromhex(_OF_CHANNELS[each]))).sum())
-
-    return min(_OF_CHANNELS, key=distance)
+    named = (each for each, digits in _OF_CHANNELS.items() if digits == colour.lower())
+    return next(named, Dye(f"#{colour.upper()}"))
 
 
 @functools.cache
-def table(colour_map: ColourMap) -> NDArray[np.uint8]:
+def table(colour_map: Colouring) -> NDArray[np.uint8]:
     """Return the colours of a map from the lowest value on, shape (256, 3), read-only."""
-    anchors = np.array([list(bytes.fromhex(colour)) for colour in _ANCHORS[colour_map]], float)
+    colours = ("000000", colour_map[1:]) if isinstance(colour_map, Dye) else _ANCHORS[colour_map]
+    anchors = np.array([list(bytes.fromhex(colour)) for colour in colours], float)
     places = np.linspace(0, STEPS - 1, len(anchors))
     steps = np.arange(STEPS)
-    colours = np.stack([np.interp(steps, places, channel) for channel in anchors.T], axis=1)
-    result: NDArray[np.uint8] = np.rint(colours).astype(np.uint8)
+    mixed = np.stack([np.interp(steps, places, channel) for channel in anchors.T], axis=1)
+    result: NDArray[np.uint8] = np.rint(mixed).astype(np.uint8)
     result.flags.writeable = False
     return result
 
@@ -129,7 +143,7 @@ class Display:
     low: float
     high: float
     gamma: float = 1.0  # exponent, as in Fiji and napari: below 1 the middle becomes lighter
-    colour_map: ColourMap = ColourMap.GREY  # pictures in colour use only the grey ones
+    colour_map: Colouring = ColourMap.GREY  # pictures in colour use only the grey ones
 
     @classmethod
     def full(cls, dtype: np.dtype[Any]) -> Display:

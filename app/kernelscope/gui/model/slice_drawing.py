@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from kernelscope.base.parallel import in_parts
 from kernelscope.engine.stabilising import Sigmas, change_of
-from kernelscope.gui.model.display import ColourMap, Display, map_of, table
+from kernelscope.gui.model.display import Colouring, ColourMap, Display, map_of, table
 from kernelscope.images.image import MM_PER_INCH, Image, Metadata
 from kernelscope.images.planes import Plane
 from kernelscope.images.volume import AXES, Volume
@@ -175,7 +175,7 @@ _DYES = (ColourMap.RED, ColourMap.GREEN, ColourMap.BLUE, ColourMap.GREY)
 """Of channels whose colours are not known, in their order."""
 
 
-def dyes(volumes: Sequence[Volume]) -> list[ColourMap]:
+def dyes(volumes: Sequence[Volume]) -> list[Colouring]:
     """Return the colours in which channels are drawn in a composite: their own, if they differ."""
     known = [map_of(each.channel.colour) for each in volumes]
     return known if len(set(known)) == len(known) else [_DYES[n % 4] for n in range(len(known))]

@@ -9,6 +9,7 @@ from typing import TypeAlias
 from kernelscope.gui.model.camera import Camera
 from kernelscope.gui.model.display import (
     Arrangement,
+    Colouring,
     ColourMap,
     Display,
     Displays,
@@ -197,12 +198,12 @@ class CanvasView(Observed):
         return not isinstance(image, Image) or image.is_grey
 
     @property
-    def colour_map(self) -> ColourMap:
+    def colour_map(self) -> Colouring:
         chosen = self.display.colour_map if self.display is not None else ColourMap.GREY
         return chosen if chosen.is_grey or self.is_grey else ColourMap.GREY
 
     @property
-    def chosen_map(self) -> ColourMap:
+    def chosen_map(self) -> Colouring:
         display = self.displays.of(PaneSide.INPUT)
         return display.colour_map if display is not None else ColourMap.GREY
 
@@ -237,7 +238,7 @@ class CanvasView(Observed):
             for side in PaneSide:
                 self.choose_full(side)
 
-    def choose_map(self, colour_map: ColourMap) -> None:
+    def choose_map(self, colour_map: Colouring) -> None:
         with self.changing():
             for side in PaneSide:
                 display = self.displays.of(side)

@@ -21,7 +21,7 @@ from PySide6.QtGui import QBrush, QColor, QImage, QPainter, QPixmap, qRgb
 
 from kernelscope.engine.region import Region
 from kernelscope.engine.stabilising import Sigmas
-from kernelscope.gui.model.display import ColourMap, Display, table
+from kernelscope.gui.model.display import Colouring, ColourMap, Display, table
 from kernelscope.gui.model.drawn_view import DrawnView, Pyramid
 from kernelscope.gui.model.slice_drawing import (
     Look,
@@ -263,7 +263,7 @@ def as_qimage(planes: NDArray[Any], display: Display) -> QImage:
 
 
 @functools.cache
-def _palette(colour_map: ColourMap) -> list[int]:
+def _palette(colour_map: Colouring) -> list[int]:
     return [qRgb(*colour) for colour in table(colour_map).tolist()]
 
 
