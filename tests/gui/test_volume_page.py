@@ -53,7 +53,7 @@ from kernelscope.gui.widgets.parts import SnugLabel
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.images.judging.metrics import judge_volume
 from kernelscope.images.phantom import Contrast
-from kernelscope.images.volume import Volume
+from kernelscope.images.volume import Among, Volume
 from kernelscope.schema.parameters import FloatParameter
 from kernelscope.schema.samples import Kind
 from tests.files.test_volumes_dicom import OTHER, pixels
@@ -585,7 +585,9 @@ def test_components_of_one_name_do_not_replace_each_other(
 def test_what_is_no_file_yet_is_saved_under_a_plain_name() -> None:
     made = Volume.from_array(voxels(), "Phantom T1w, 9 % Rician noise")
     assert stem_of(made) == "Phantom-T1w-9-Rician-noise"
-    assert stem_of(replace(made, path=Path("T1 of A.nii.gz"), title="T1 of A.nii.gz")) == "T1 of A"
+    read = replace(made, path=Path("T1 of A.nii.gz"), title="T1 of A.nii.gz")
+    assert stem_of(read) == "T1 of A"
+    assert stem_of(replace(read, among=(Among("V", 2, 5),))) == "T1 of A-volume-3"
 
 
 def test_residual_and_all_components_are_saved(

@@ -22,6 +22,7 @@ from kernelscope.engine.control import CancelToken
 from kernelscope.engine.costs import Costs
 from kernelscope.engine.request import RunSettings
 from kernelscope.engine.step import ESTIMATE, Step
+from kernelscope.files.names import stem_of
 from kernelscope.files.volumes import read_volume, read_volumes, write_volumes
 from kernelscope.gui.model import volume_files
 from kernelscope.gui.model.comparison import StepProgress
@@ -130,6 +131,24 @@ def test_the_channels_of_one_time_are_a_file_without_times(tmp_path: Path) -> No
     with tifffile.TiffFile(saved) as file:
         assert file.series[0].axes == "CZYX"
     assert [each.channel.name for each in read_volumes(saved)] == ["DAPI", "RFP"]
+
+
+def test_neighbouring_times_are_one_file_and_others_one_file_each(tmp_path: Path) -> None:
+    write_film(tmp_path / "film.ome.tif")
+    filtered = FilteredFile(series_of(tmp_path / "film.ome.tif"), MEDIAN, None, range(6))
+    filter_all(filtered)
+    times = replace(filtered, places=range(2, 6))
+    assert times.is_block
+    saved = read_volumes(write_volumes(times.outputs(), tmp_path / "times.ome.tif"))
+    assert [each.place for each in saved] == [
+        f"time {time}, {name}" for time in (1, 2) for name in ("DAPI", "RFP")
+    ]
+    for places in ([0, 1, 2], [0, 1, 4, 5]):  # cancelled, and with a time left out
+        part = replace(filtered, places=places)
+        assert not part.is_block
+        assert [stem_of(each) for each in part.outputs()] == [
+            f"film-time-{place // 2 + 1}-{('DAPI', 'RFP')[place % 2]}" for place in places
+        ]
 
 
 def test_numbers_are_estimated_for_each_volume(
@@ -272,6 +291,7 @@ def test_filter_all_show_and_save(
     qtbot.waitUntil(lambda: not members.filtered.missing)
     settle(qtbot, window)
     assert len(cpu.requests) == (TIMES * CHANNELS - 1) * SHAPE[0], "the first two are known"
+    window.files.whole_file.filter_channels()
     assert len(window.session.gallery.saved) == 0
     press(qtbot, window, "Ctrl+Alt+S")
     for name in ("out.ome.zarr", "out.ome.tif"):
@@ -321,12 +341,51 @@ def test_quitting_offers_to_save_all_volumes_that_took_long_together(
     window.close()
     box = dialog(qtbot, window, QMessageBox)
     assert box.informativeText() == "The output of film.ome.tif is not saved; it took 14 s."
-    answer(qtbot, box, "Save All Volumes…")
+    answer(qtbot, box, "Save Filtered Volumes…")
+    assert dialog(qtbot, window, QFileDialog).windowTitle() == "Save 2 of 6 Volumes"
     save_as(qtbot, window, tmp_path / "out.ome.tif")
     qtbot.waitUntil(lambda: gallery.unsaved() == [])
     saved = read_volumes(tmp_path / "out.ome.tif")
     for volume, output in zip(saved, filtered.outputs(), strict=True):
         np.testing.assert_array_equal(volume.voxels, output.voxels)
+
+
+def test_save_all_asks_whether_those_that_were_filtered_last_are_meant(
+    qtbot: QtBot, window: MainWindow, tmp_path: Path
+) -> None:
+    write_film(tmp_path / "film.ome.tif")
+    open_scan(qtbot, window, tmp_path / "film.ome.tif")
+    said: list[str] = []
+    window.file_dialogs.announced.connect(said.append)
+    window.files.whole_file.filter_channels()
+    settle(qtbot, window)
+    for which, title, count in (
+        ("Save Only 2…", "Save 2 of 6 Volumes", 2),
+        ("Save All 6…", "Save 6 Volumes", 6),
+    ):
+        press(qtbot, window, "Ctrl+Alt+S")
+        box = child(window, QMessageBox, "partOfFile")
+        assert box.text() == "Of the 6 volumes, 2 channels of time 1 were filtered last."
+        answer(qtbot, box, which)
+        assert dialog(qtbot, window, QFileDialog).windowTitle() == title
+        save_as(qtbot, window, tmp_path / f"{count}.ome.tif")
+        settle(qtbot, window)
+        assert len(read_volumes(tmp_path / f"{count}.ome.tif")) == count
+        word = "They are 2 of the 6 volumes of the input; File > Save All Volumes saves all of them"
+        assert (word in said[-1]) is (count == 2)
+
+
+def test_one_channel_is_saved_under_its_name(
+    qtbot: QtBot, window: MainWindow, tmp_path: Path
+) -> None:
+    write_film(tmp_path / "film.ome.tif")
+    open_scan(qtbot, window, tmp_path / "film.ome.tif")
+    run(qtbot, window)
+    press(qtbot, window, "Ctrl+S")
+    chooser = dialog(qtbot, window, QFileDialog)
+    assert chooser.windowTitle() == "Save 1 of 6 Volumes: time 1, DAPI"
+    assert chooser.selectedFiles()[0].endswith(f"film-time-1-DAPI-{window.session.filter_id}")
+    chooser.reject()
 
 
 def test_a_run_of_another_source_or_of_fewer_steps_is_not_the_output(

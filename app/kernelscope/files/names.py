@@ -45,14 +45,21 @@ def with_suffix(path: Path, kind: Format, writable: tuple[Format, ...]) -> Path:
     return path.with_name(path.name + kind.suffixes[0])
 
 
-def stem_of(volume: Image | Volume) -> str:
-    """Return the base name, without suffix, of files made from `volume`.
+def stem_of(image: Image | Volume) -> str:
+    """Return the base name, without suffix, of files made from a picture or volume.
 
-    A volume without a file, such as a phantom, gets a name that suits a file: ``Phantom-T1w``.
+    One volume of several has its place in the name: ``film-time-2-DAPI``. One without a file, such
+    as a phantom, gets a name that suits a file: ``Phantom-T1w``.
     """
-    if volume.path is not None:
-        return stem(Path(volume.title))
-    return re.sub(r"[^\w.+-]+", "-", volume.title).strip("-")
+    if isinstance(image, Image):  # a picture that was computed has the title of a file
+        return stem(Path(image.title))
+    if image.path is None:
+        return _plain(f"{image.title} {image.place}")
+    return "-".join(filter(None, (stem(Path(image.title)), _plain(image.place))))
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[^\w.+-]+", "-", name).strip("-")
 
 
 def stem(path: Path) -> str:

@@ -203,7 +203,7 @@ class Volume:
     @property
     def place(self) -> str:
         """The place among the volumes of its file, ``time 2, DAPI``; empty without others."""
-        names = {"C": "channel", "T": "time"}
+        names = {"C": "channel", "T": "time", "V": "volume"}
         return ", ".join(
             (axis.letter == "C" and self.channel.name)
             or f"{names.get(axis.letter, axis.letter)} {axis.index + 1}"

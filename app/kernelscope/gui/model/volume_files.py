@@ -56,6 +56,13 @@ class VolumeSeries:
         """Return ``3 channels`` for a number of its volumes."""
         return f"{count} {self.what}{'s' * (count != 1)}"
 
+    def part(self, places: Sequence[int]) -> str:
+        """Return ``4 channels of time 2`` for all channels of a time, or else ``4 volumes``."""
+        if self.has_both and list(places) == self.along("C", places[0]):
+            time = self.along("T", places[0]).index(places[0])
+            return f"{len(places)} channels of time {time + 1}"
+        return self.counted(len(places))
+
     def name(self, index: int) -> str:
         """Return the name of a volume, unless it is its number."""
         name = self.names[index] if self.names else ""
@@ -223,12 +230,31 @@ class FilteredFile:
     def outputs(self) -> list[Volume]:
         """Return the outputs as those of a file that has no other volumes."""
         volumes = [self.results[place].scan.volumes[0] for place in self.places]
-        places = zip(*(volume.among for volume in volumes), strict=True)
-        kept = {axes[0].letter for axes in places if len({axis.index for axis in axes}) > 1}
+        if not self.is_block:
+            return volumes
         return [
-            replace(each, among=tuple(axis for axis in each.among if axis.letter in kept))
+            replace(
+                each,
+                among=tuple(
+                    replace(axis, index=axis.index - span.start, count=len(span))
+                    for axis, span in zip(each.among, self._spans, strict=True)
+                    if len(span) > 1
+                ),
+            )
             for each in volumes
         ]
+
+    @property
+    def is_block(self) -> bool:
+        """Whether one file can hold the places: neighbouring times, all with the same channels."""
+        return not self._spans or len(self.places) == math.prod(map(len, self._spans))
+
+    @property
+    def _spans(self) -> list[range]:
+        """The places from the first to the last one on each axis of the file."""
+        volumes = [self.results[place].scan.volumes[0] for place in self.places]
+        along = zip(*([axis.index for axis in each.among] for each in volumes), strict=True)
+        return [range(min(places), max(places) + 1) for places in along]
 
 
 def _left(each: float | None, count: int, begun: float) -> str | None:

@@ -209,6 +209,17 @@ class Savable(NamedTuple):
     name: str
     together: bool = False  # whether all volumes go to one file
     sources: Sequence[object] = ()  # the inputs whose outputs are safe then
+    part_of: str = ""  # ``12 volumes``: those of the input file, of which several are only some
+
+    @property
+    def whole(self) -> str:
+        """All volumes of the input file, ``12 volumes``, if these are only some of them."""
+        first, *others = self.images
+        axes = first.among if isinstance(first, Volume) and not others else ()
+        if self.part_of or not axes:
+            return self.part_of
+        kind = "channels" if {axis.letter for axis in axes} == {"C"} else "volumes"
+        return f"{math.prod(axis.count for axis in axes)} {kind}"
 
     def files(self, path: Path) -> list[tuple[Sequence[Image | Volume], Path]]:
         """Return the files to write with their contents: `path`, and others next to it."""
@@ -823,10 +834,9 @@ class Subject(Observed, Generic[Opened, Part]):
 
     def _savable(self, outputs: Sequence[Image | Volume], part: Image | Volume) -> Savable:
         assert self.result is not None
-        # A picture that was computed has no file, but the title of one.
-        name = stem(Path(part.title)) if isinstance(part, Image) else stem_of(part)
         sources = *(each.source for each in self.moment.steps), self.moment.source
-        return Savable(outputs, f"{name}-{self.result.request.step.filter.id}", sources=sources)
+        name = f"{stem_of(part)}-{self.result.request.step.filter.id}"
+        return Savable(outputs, name, sources=sources)
 
     def difference(self) -> Callable[[], Savable] | None:
         change = self.drawing.change if self.drawing is not None else None

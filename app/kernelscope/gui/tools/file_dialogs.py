@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -385,18 +384,6 @@ def _whole(path: Path, choice: _Choice) -> _Read:
         return read_file(path, choice.number, choice.nan)
 
 
-def _rest_of(image: Image | Volume) -> str:
-    """Return a notice if the file of a result has further volumes, which were not filtered."""
-    axes = image.among if isinstance(image, Volume) else ()
-    count = math.prod(axis.count for axis in axes)
-    if count < 2:
-        return ""
-    kind = "channels" if {axis.letter for axis in axes} == {"C"} else "volumes"
-    return (
-        f"It is one of the {count} {kind} of the input; File > Save All Volumes saves all of them."
-    )
-
-
 class Pictures(QObject):
     loaded = Signal(object)  # `Image or Volume`: A picture was opened or pasted, or a volume opened
     several = Signal(list)  # several files were chosen, dropped or pasted together
@@ -664,16 +651,16 @@ class Pictures(QObject):
                 usual=_RUN if run else "",
             )
             return
-        images, name, together, _ = savable
-        what, setting, writable = (
-            ("Picture", "saveFormat", WRITABLE)
-            if isinstance(images[0], Image)
-            else (
-                f"{len(images)} Volumes" if len(images) > 1 else "Volume",
-                "saveVolumeFormat",
-                SEVERAL_VOLUMES if together else WRITABLE_VOLUMES,
-            )
-        )
+        first, count = savable.images[0], len(savable.images)
+        if isinstance(first, Image):
+            what, setting, writable = "Picture", "saveFormat", WRITABLE
+        else:
+            what = f"{count} Volumes" if count > 1 else "Volume"
+            if savable.whole:
+                named = f": {first.place}" if count == 1 and first.place else ""
+                what = f"{count} of {savable.whole.title()}{named}"
+            setting = "saveVolumeFormat"
+            writable = SEVERAL_VOLUMES if savable.together else WRITABLE_VOLUMES
         dialog = dressed(
             QFileDialog(self._window, f"Save {what}", folder_for(self.settings, "save")),
             "saveDialog",
@@ -681,10 +668,10 @@ class Pictures(QObject):
         dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
         kinds = {name_filter(kind): kind for kind in writable}
         dialog.setNameFilters(list(kinds))
-        preferred = _type_of(images[0], writable) or self.settings.text(setting)
+        preferred = _type_of(first, writable) or self.settings.text(setting)
         if preferred in kinds:
             dialog.selectNameFilter(preferred)
-        dialog.selectFile(name)
+        dialog.selectFile(savable.name)
 
         def chosen(text: str) -> None:
             selected = dialog.selectedNameFilter()
@@ -748,10 +735,13 @@ class Pictures(QObject):
             notices = [
                 notice for images, target in files for notice in record_of(target, *images).losses
             ]
-            notices += filter(
-                None, map(_rest_of, savable.images if len(savable.images) == 1 else ())
-            )
-            first = savable.images[0]
+            first, *others = savable.images
+            if savable.whole:
+                part = f"They are {len(savable.images)}" if others else "It is one"
+                notices.append(
+                    f"{part} of the {savable.whole} of the input; "
+                    "File > Save All Volumes saves all of them."
+                )
             if quality is not None and isinstance(first, Image):
                 chroma = jpeg_coding(first.pixels, first.metadata).chroma
                 notices.append(f"JPEG quality {quality}{chroma and f', chroma {chroma}'}.")

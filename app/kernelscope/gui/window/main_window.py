@@ -83,7 +83,7 @@ _GREETING = (
 _OF_ACTIONS = frozenset({KIND, FILTER, MOMENT, REFERENCE, RESULT, REVERTED, SETTLED})
 """Changes after which other actions are possible."""
 
-_SAVE, _SAVE_ALL = "Save…", "Save All Volumes…"
+_SAVE, _SAVE_ALL = "Save…", "Save Filtered Volumes…"
 
 _PATIENCE = 2.0
 """Seconds that closing waits for a run to stop; only a kernel being compiled takes longer."""

@@ -16,6 +16,7 @@ from PySide6.QtWidgets import QInputDialog
 
 from kernelscope.engine.request import RunSettings
 from kernelscope.engine.result import Judgement, Result
+from kernelscope.files.names import stem_of
 from kernelscope.gui.model import runs
 from kernelscope.gui.model.freshness import Freshness
 from kernelscope.gui.model.gallery import Examined, judge_run
@@ -223,9 +224,8 @@ class RunShelf(QObject):
         if run.result is None:
             return None
         output = run.result.output
-        title = output.title.rsplit(".", 1)[0]
-        name = f"{title}-{run.name or run.run_settings.step.filter.id}-{run.number}"
         images = output.volumes if isinstance(output, Scan) else [run.result.image]
+        name = f"{stem_of(images[0])}-{run.name or run.run_settings.step.filter.id}-{run.number}"
         sources = [run.result.request.source]
         savable = Savable(images, name, sources=sources)
         self._frame.file_dialogs.save(savable)

@@ -176,23 +176,40 @@ class WholeFile(QObject):
         dialog.setDirectory(str(path.parent))
 
     def save(self) -> None:
-        """Save the volumes that were filtered last, or else all, which are filtered first."""
+        """Save all volumes of the file, or those that were filtered last if the user wants that;
+        they are filtered first.
+        """
         series, _, count = self._members.place
         filtered = self._members.filtered
-        known = filtered is not None and filtered.series is series
-        self._filter(filtered.places if filtered and known else range(count), self._save)
+        part = filtered.places if filtered is not None and filtered.series is series else ()
+        known = all(self._members.result_of(series, place) for place in range(count))
+        if series is None or known or not 0 < len(part) < count:
+            self._filter(range(count), self._save)
+            return
+        every, some = f"Save All {count}…", f"Save Only {len(part)}…"
+        self._frame.file_dialogs.ask(
+            "partOfFile",
+            f"Of the {series.counted(count)}, {series.part(part)} were filtered last.",
+            f"“{some}” leaves the others out of the file. “{every}” filters first the volumes "
+            "that are not filtered yet.",
+            [every, some],
+            lambda answer: self._filter(range(count) if answer == every else part, self._save),
+            usual=every,
+        )
 
     def save_last(self) -> None:
-        """Save the volumes that were filtered last, whatever is in front."""
+        """Save the volumes that were filtered by the last settings, whatever is in front."""
         filtered = self._members.filtered
         if filtered is not None:
-            places = [place for place in filtered.places if place in filtered.results]
-            self._save(replace(filtered, places=places))
+            self._save(replace(filtered, places=sorted(filtered.results)))
 
     def _save(self, filtered: FilteredFile) -> None:
-        name = f"{stem(filtered.series.path)}-{filtered.steps[-1].step.filter.id}"
-        sources = [each.request.source for each in filtered.results.values()]
-        self._frame.file_dialogs.save(Savable(filtered.outputs(), name, True, sources))
+        series, places = filtered.series, filtered.places
+        name = f"{stem(series.path)}-{filtered.steps[-1].step.filter.id}"
+        sources = [filtered.results[place].request.source for place in places]
+        whole = series.counted(series.count) if len(places) < series.count else ""
+        outputs, together = filtered.outputs(), filtered.is_block
+        self._frame.file_dialogs.save(Savable(outputs, name, together, sources, whole))
 
     def _take_known(self, filtered: FilteredFile) -> None:
         """Take the outputs that were filtered so before, and that of the run in front."""
