@@ -262,7 +262,12 @@ def test_filter_all_show_and_save(
     settle(qtbot, window)
     assert len(cpu.requests) == SHAPE[0], "that of the run in front is known"
     assert subject.is_current(window.session.settings)
-    assert "Filtered 1 volume of film.ome.tif" in window.statusBar().currentMessage()
+    message = window.statusBar().currentMessage()
+    assert "Filtered 1 volume of film.ome.tif" in message
+    assert message.endswith("That makes 2 of the 6 volumes.")
+    assert button(members.channel_bar, "filterChannels").text() == "Filter 2 channels"
+    assert button(members.bar, "filterFile").text() == "Filter all 6 volumes"
+    assert window.actions_["filterFile"].text() == "Filter &All 6 Volumes"
 
     runs = window.session.gallery.of("film.ome.tif")[:CHANNELS]
     size = "×".join(map(str, SHAPE[::-1]))
@@ -291,6 +296,9 @@ def test_filter_all_show_and_save(
     qtbot.waitUntil(lambda: not members.filtered.missing)
     settle(qtbot, window)
     assert len(cpu.requests) == (TIMES * CHANNELS - 1) * SHAPE[0], "the first two are known"
+    message = window.statusBar().currentMessage()
+    assert "Filtered 4 volumes of film.ome.tif" in message
+    assert message.endswith("File > Save All Volumes writes all 6 volumes to one file.")
     window.files.whole_file.filter_channels()
     assert len(window.session.gallery.saved) == 0
     press(qtbot, window, "Ctrl+Alt+S")

@@ -275,7 +275,7 @@ class VolumeSteps(QObject):
     )
     def show_composite(self) -> None:
         """Draw all channels of the file, each in its colour; the output has those that were
-        filtered: the one in front, or all after “Filter channels” or “Filter all”.
+        filtered: the one in front, or all once “Filter channels” or “Filter all” is done.
         """
         if self.is_composite:
             self._wants_composite = False
@@ -527,6 +527,7 @@ class VolumeSteps(QObject):
             else series.name(index)
         )
         self._page.name_member(f"{kind.lower()} {index + 1}" if count > 1 else "")
+        self._name_filtering()
         reading = self._last != index
         if reading:
             index, note = self._last, "reading…"
@@ -545,6 +546,24 @@ class VolumeSteps(QObject):
         self._add_channels()
         if count < 2:
             self.bar.set_playing(False)
+
+    def _name_filtering(self) -> None:
+        """Name the actions that filter several volumes by their number."""
+        series, index, count = self.place
+        every = series.counted(count) if series is not None and count > 1 else "volumes"
+        channels = len(series.along("C", index)) if series is not None else 0
+        for id_, label, title in (
+            ("filterFile", f"Filter all {every}", f"Filter &All {every.title()}"),
+            (
+                "filterChannels",
+                f"Filter {channels} channels" if channels else "Filter channels",
+                f"Filter {channels or ''} C&hannels of This Time".replace("  ", " "),
+            ),
+        ):
+            action = self._frame.actions_[id_]
+            if action.iconText() != label:  # Qt would lay out menus and tool bars again
+                action.setText(title)
+                action.setIconText(label)
 
     def _moment(self, place: int) -> str:
         return moment(self._page.subject.part.interval, place)

@@ -102,7 +102,7 @@ class WholeFile(QObject):
 
     @Action(
         "filterChannels",
-        "Filter All C&hannels",
+        "Filter C&hannels of This Time",
         need=commands.MEMBERS,
         label="Filter channels",
         help="volumes#volumes-of-a-file",
@@ -117,7 +117,7 @@ class WholeFile(QObject):
 
     @Action(
         "filterFile",
-        "Filter All &Volumes",
+        "Filter &All Volumes",
         need=commands.MEMBERS,
         label="Filter all",
         help="volumes#volumes-of-a-file",
@@ -270,8 +270,12 @@ class WholeFile(QObject):
         def finish(_: object) -> None:
             if not filtered.missing:
                 seconds = duration(time.monotonic() - begun)
+                done, every = len(filtered.results), series.counted(series.count)
+                rest = f"File > Save All Volumes writes all {every} to one file."
+                if done < series.count:
+                    rest = f"That makes {done} of the {every}."
                 text = f"Filtered {series.counted(count)} of {name} in {seconds}."
-                self._frame.show_status(f"{text}  File > Save All Volumes writes them to one file.")
+                self._frame.show_status(f"{text}  {rest}")
                 then(filtered)
 
         job = Job(partial(filtered.run, known, self._runner.tasks.costs), "a whole file")
