@@ -24,9 +24,10 @@ from kernelscope.bench import recorded
 from kernelscope.engine.backend import Availability
 from kernelscope.engine.options import Device
 from kernelscope.gui.docks.ladder import LadderTree, RungItem, hint_of
-from kernelscope.gui.model.ladder import AUTO, Agreement, KnownRung, RungPlace
+from kernelscope.gui.model.ladder import AUTO, Agreement, KnownRung, Rung, RungPlace, Time
 from kernelscope.gui.tools.kernel_viewer import KernelViewer
 from kernelscope.gui.tools.level_dialog import LevelDialog
+from kernelscope.gui.widgets.tables import BARS
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.images.image import Image
 from kernelscope.schema.levels import CPU_LEVELS, Level
@@ -299,6 +300,22 @@ def test_the_levels_of_a_missing_card_are_folded_and_have_recorded_figures(
     ):
         assert words in item.toolTip(0)
         assert words in item.data(0, Qt.ItemDataRole.AccessibleTextRole)
+
+
+def test_bars_are_as_long_as_the_times_and_name_their_scale(qtbot: QtBot) -> None:
+    def known(number: int, **of: Any) -> KnownRung:
+        level = CPU_LEVELS[number]
+        return KnownRung(Rung(RungPlace(Device.CPU, level.id), level.name, "CPU", level), **of)
+
+    tree = LadderTree()
+    qtbot.addWidget(tree)
+    times = [Time(each, 2 * each, 1, each, each) for each in (0.0553, 0.00265)]
+    tree.show_entries([known(n, time=each) for n, each in enumerate(times)], SERIAL, {})
+    for place, share in ((SERIAL, 1.0), (PARALLEL, 0.00265 / 0.0553)):
+        item = tree.rung_item(place)
+        assert item is not None
+        assert [stop for _, _, stop in item.data(2, BARS)] == [pytest.approx(share)]
+        assert "share of the longest time measured here" in item.toolTip(2)
 
 
 def test_times_of_another_mask_are_marked_at_the_heading_and_each_level(

@@ -2,7 +2,7 @@
 
   ◉ Auto: CPU parallel
 ■ ○ Serial         CPU  ▮▮▮▮▮▮▮▮▮▮▮   10.2 ms  ref
-■ ○ Parallel       CPU  ▮▮▮▮           1.9 ms   ✓
+■ ○ Parallel       CPU  ▮▮             1.9 ms   ✓
 ▸ No GPU: recorded on H100, 22 Nov 2026
   mask size 3, 2048×2048
 ▾ Emulated GPU: 6 levels, not timed
@@ -34,7 +34,7 @@ from PySide6.QtWidgets import (
 )
 
 from kernelscope.engine.options import Device
-from kernelscope.gui.model.ladder import Agreement, KnownRung, RungPlace, TimeScale
+from kernelscope.gui.model.ladder import Agreement, KnownRung, RungPlace
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.appearance import stylist
 from kernelscope.gui.widgets.parts import (
@@ -57,10 +57,13 @@ from kernelscope.teach.manual import level_page
 _NAME, _DEVICE, _BAR, _TIME, _PARITY = range(5)
 _FEWEST = 4  # rungs that are in view in the smallest window
 _HAND = 6  # pixels that the mouse moves between two clicks at one place
-_PALE = 90  # opacity of the part of a bar that is not computing
+_PALE = 90  # opacity of the colour of a level that cannot run here
 _INDENT = "   "  # before the further lines of a heading
 _MARGIN = 6  # pixels beside the text of a cell
 _LEAST_BAR = 24  # pixels that long names leave for the longest bar
+
+_MEASURED = "Length: computing as a share of the longest time measured here"
+_RECORDED = "Length: computing as a share of the longest recorded time"
 
 
 class RungItem(QTreeWidgetItem):
@@ -98,7 +101,7 @@ class LadderTree(QTreeWidget):
         self._items: dict[Device | None, list[RungItem]] = {}  # the rungs below each heading
         self._folds: Mapping[Device, str] = {}
         self._entries: tuple[KnownRung, ...] = ()
-        self._axes = TimeScale(()), TimeScale(())
+        self._longest: dict[bool, float] = {}  # seconds, of measured times and of recorded ones
         self._toggled_at: QPoint | None = None
         """Where the mouse has been since it folded levels or unfolded them."""
         self._needed = self._widths()
@@ -113,16 +116,12 @@ class LadderTree(QTreeWidget):
         before, self.chosen = self.chosen, chosen
         self._entries, self._folds = tuple(entries), folds
         # A recorded time is of another machine, and often of another size.
-        measured, recorded = (
-            TimeScale(
-                value
-                for entry in entries
-                if entry.seconds is not None and (entry.time is None) == is_recorded
-                for value in entry.seconds
+        self._longest = {
+            is_recorded: max(
+                each.seconds or 0.0 for each in entries if (each.time is None) is is_recorded
             )
-            for is_recorded in (False, True)
-        )
-        self._axes = measured, recorded
+            for is_recorded in {each.time is None for each in entries}
+        }
         self._fill()
         item = self.rung_item(chosen) if chosen != before else None
         if item is not None:
@@ -176,9 +175,9 @@ class LadderTree(QTreeWidget):
 
     def _show(self, item: RungItem, entry: KnownRung) -> None:
         rung, palette, chosen = entry.rung, self.palette(), entry.rung.place == self.chosen
-        axis = self._axes[entry.time is None]
-        shares = tuple(map(axis.share, entry.seconds)) if entry.seconds is not None else ()
-        state = entry, chosen, shares, palette.cacheKey(), self.font().key()
+        longest = self._longest[entry.time is None]
+        share = entry.seconds / longest if entry.seconds is not None and longest else 0.0
+        state = entry, chosen, share, palette.cacheKey(), self.font().key()
         if item.state == state:
             return
         item.entry, item.state = entry, state
@@ -206,31 +205,30 @@ class LadderTree(QTreeWidget):
                 item.setText(column, words)
                 item.setForeground(column, colour_)
                 item.setToolTip(column, f"{tip}\n{how}")
+            if share:
+                item.setToolTip(_BAR, f"{_RECORDED if entry.time is None else _MEASURED}\n{tip}")
             item.setData(_NAME, HELP_ROLE, page)
             item.setData(_NAME, Qt.ItemDataRole.AccessibleTextRole, spoken)
             item.setSizeHint(_BAR, QSize(0, self._row_height))
             if rung.level is not None:
-                self._paint(item, entry, shares, QColor(colour(rung.level)))
+                self._paint(item, entry, share, QColor(colour(rung.level)))
         first = self.indexFromItem(item, _NAME)
         self.model().dataChanged.emit(first, first.siblingAtColumn(_PARITY))
         if item.isFirstColumnSpanned() != (rung.level is None):
             item.setFirstColumnSpanned(rung.level is None)
 
-    def _paint(
-        self, item: RungItem, entry: KnownRung, shares: tuple[float, ...], shade: QColor
-    ) -> None:
-        """Give a rung its colour, and bars of computing in it and of the whole run, paler."""
+    def _paint(self, item: RungItem, entry: KnownRung, share: float, shade: QColor) -> None:
+        """Give a rung its colour and a bar, hatched if its time is recorded."""
         pale = QColor(shade)
         pale.setAlpha(_PALE)
         own = (pale if entry.rung.obstacle else shade).name(QColor.NameFormat.HexArgb)
         item.setIcon(_NAME, QIcon(swatch(own, self._side)))
         bars: list[object] = []
-        if shares:
-            computing, total = shares
-            bars = [(pale, 0.0, total), (shade, 0.0, computing)]
-            if entry.time is None:  # recorded
+        if share:
+            bars = [(shade, 0.0, share)]
+            if entry.time is None:
                 hatched = QBrush(self.palette().base().color(), Qt.BrushStyle.BDiagPattern)
-                bars.append((hatched, 0.0, computing))
+                bars.append((hatched, 0.0, share))
         item.setData(_BAR, BARS, bars)
 
     @property

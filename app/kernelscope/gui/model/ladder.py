@@ -8,8 +8,8 @@ the reference is the serial level, or the first rung with a result.
 
     Auto               CPU parallel
     CPU  Serial        ▮▮▮▮▮▮▮▮▮▮▮▮   10.2 ms   reference
-    CPU  Parallel      ▮▮▮▮▮           1.9 ms   ✓
-    GPU  Tuned         ▨▨▨▨       18.1 µs/MP    recorded on an H100, with an axis of its own
+    CPU  Parallel      ▮▮              1.9 ms   ✓
+    GPU  Tuned         ▨▨▨▨       18.1 µs/MP    recorded on an H100, with a scale of its own
     Emulated GPU  Tuned              emulated   ✓
 """
 
@@ -175,8 +175,6 @@ def marked(place: RungPlace, offered: Sequence[Rung]) -> RungPlace:
     return [each for each in usable if each.device is place.device][-1]
 
 
-LEAST_DECADES = 2.0  # the axis of the bars is logarithmic, and covers at least a factor of 100
-
 NO_TIME = "–"
 
 LIMIT = 30.0
@@ -311,19 +309,6 @@ class LadderModel:
         known.update({**found, **own} if found else {})
 
 
-class TimeScale:
-    """The logarithmic axis of the bars, from just below the shortest time to the longest."""
-
-    def __init__(self, seconds: Iterable[float]) -> None:
-        logs = [math.log10(max(each, 1e-9)) for each in seconds]
-        self._high = max(logs, default=0.0)
-        self._low = min(min(logs, default=0.0) - 0.3, self._high - LEAST_DECADES)
-
-    def share(self, seconds: float) -> float:
-        log = math.log10(max(seconds, 1e-9))
-        return min(1.0, max(0.0, (log - self._low) / (self._high - self._low)))
-
-
 @dataclass(frozen=True)
 class KnownRung:
     rung: Rung
@@ -340,12 +325,11 @@ class KnownRung:
     beside: KnownRung | None = None  # the level that it is compared with; see `why`
 
     @property
-    def seconds(self) -> tuple[float, float] | None:
-        """Seconds of computing and of the whole run, measured or recorded."""
-        known = self.time or self.figure
-        if isinstance(known, Time):
-            return known.computing, known.total
-        return (known.seconds, known.total) if known is not None else None
+    def seconds(self) -> float | None:
+        """Seconds of computing, measured or recorded."""
+        if self.time is not None:
+            return self.time.computing
+        return self.figure.seconds if self.figure is not None else None
 
     @property
     def timing(self) -> str:

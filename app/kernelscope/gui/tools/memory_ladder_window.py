@@ -33,7 +33,6 @@ from kernelscope.bench.recorded import Recorded, Wanted
 from kernelscope.engine.backend import Backend
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.request import Request
-from kernelscope.gui.model.ladder import TimeScale
 from kernelscope.gui.model.runs import Runs
 from kernelscope.gui.model.xray import NAMES, SIGNS
 from kernelscope.gui.widgets import theme
@@ -68,7 +67,7 @@ _FILLS = {
 
 
 class MemoryLadderBars(QTreeWidget):
-    """One row a level: its name, its loads by memory, its times on a logarithmic axis."""
+    """One row a level: its name, its loads by memory, its times."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -96,7 +95,7 @@ class MemoryLadderBars(QTreeWidget):
         )
         times = [each.prediction.seconds for each in steps if each.prediction is not None]
         times += [each.seconds for each in steps if each.seconds is not None]
-        axis = TimeScale(times)
+        longest = max(times, default=1.0)
         most = max((sum(count for _, count in each.loads) for each in steps), default=1)
         width = self.fontMetrics().horizontalAdvance
         briefs = [each.brief() for each in steps if each.prediction is not None]
@@ -104,11 +103,11 @@ class MemoryLadderBars(QTreeWidget):
             bars.texts = max(map(width, texts), default=0) + 12
         self.clear()
         for each in steps:
-            self._add(each, most, axis)
+            self._add(each, most, longest)
         rows = _row_height(self) * (len(steps) + more)
         self.setFixedHeight(self.header().sizeHint().height() + rows + 2 * self.frameWidth())
 
-    def _add(self, step: TimedRung, most: float, axis: TimeScale) -> None:
+    def _add(self, step: TimedRung, most: float, longest: float) -> None:
         name, shade = step.rung.level.name, QColor(colour(step.rung.level))
         if step.prediction is None:
             item = QTreeWidgetItem([f"{name}: {step.brief()}"])
@@ -119,11 +118,11 @@ class MemoryLadderBars(QTreeWidget):
             fills = (QBrush(shade, _FILLS[space]) for space, _ in step.loads)
             item.setData(1, BARS, list(zip(fills, ends, ends[1:], strict=False)))
             bars: list[tuple[QColor, float, float | None]]
-            bars = [(shade, 0.0, axis.share(step.prediction.seconds))]
+            bars = [(shade, 0.0, step.prediction.seconds / longest)]
             if step.seconds is not None:
                 is_far, palette = step.is_far, self.palette()
                 ink = theme.warning_text(palette) if is_far else palette.text().color()
-                bars.append((ink, axis.share(step.seconds), None))
+                bars.append((ink, step.seconds / longest, None))
             item.setData(2, BARS, bars)
         room = _ROOM * self.fontMetrics().averageCharWidth() + self._bars[0].texts
         item.setSizeHint(1, QSize(room, _row_height(self)))
