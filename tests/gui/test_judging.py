@@ -217,7 +217,7 @@ def test_a_reference_is_chosen_cleared_and_refused_if_of_another_size(
     Pillow.fromarray(np.zeros((9, 8), np.uint8)).save(tiny)
     load(qtbot, window, tiny)
     window.use_input_as_reference()
-    load(qtbot, window, picture)
+    load(qtbot, window, other)  # the first is there, without a reference
     show_quality(window)
     qtbot.waitUntil(lambda: "Pictures of 40×30 and 8×9 pixels" in judged_by(window))
     run(qtbot, window)
