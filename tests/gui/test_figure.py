@@ -31,6 +31,7 @@ from kernelscope.engine.result import Judgement, Result
 from kernelscope.engine.run import execute
 from kernelscope.gui.model.comparison import View
 from kernelscope.gui.model.display import ColourMap, Display
+from kernelscope.gui.model.drawn_view import draw
 from kernelscope.gui.model.figure import (
     Figure,
     FigureStyle,
@@ -159,6 +160,16 @@ def test_a_residual_is_centred_and_keeps_its_sign() -> None:
     assert change.display.colour_map is ColourMap.DIVERGING
     assert change.bar is not None
     assert (first.bar, second.bar) == (None, None)
+
+
+def test_a_residual_has_the_range_of_the_window() -> None:
+    result = result_of("negative", grey())
+    limit = draw(View.RESIDUAL, result, None, 4).limit(FULL)
+    assert limit == 127 / 4
+    image = result.request.image
+    *_, change = row_of(result, image, None, (FULL, FULL), View.RESIDUAL, limit=limit)
+    assert (change.display.low, change.display.high) == (-limit, limit)
+    assert change.bar == ("≤ −31.8", "0", "≥ 31.8")
 
 
 def test_a_valid_border_crops_the_input_alike() -> None:

@@ -769,6 +769,8 @@ def test_the_residual_of_photons_is_in_units_of_its_sigma(
     np.testing.assert_allclose(saved.voxels[lit], change[lit], rtol=0.1)
     figure = subject.figure()(View.RESIDUAL, FigurePart.WHOLE)
     assert figure.pictures[2].title == "Residual: (output − input) / σ"
+    assert figure.pictures[2].display.high == pytest.approx(display.high), "as in the window"
+    assert figure.pictures[2].bar == ("≤ −3.98 σ", "0", "≥ 3.98 σ")
     np.testing.assert_array_equal(figure.pictures[2].planes[:, :, 0], front())
     window.use_input_as_reference()
     figure = subject.figure()(View.DIFFERENCE, FigurePart.WHOLE)

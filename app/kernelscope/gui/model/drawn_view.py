@@ -23,6 +23,7 @@ from kernelscope.images.judging.pictures import GAINS, ZERO, difference, suggest
 from kernelscope.images.planes import Position, auto_gain
 from kernelscope.images.volume import Volume
 from kernelscope.schema.crop import Box
+from kernelscope.schema.samples import white_level
 
 _MOST_AT_ONCE = 96 << 20
 """Bytes of a picture that are averaged within a frame; larger ones need another thread."""
@@ -132,12 +133,19 @@ class DrawnView:
             formula, unit = f"({formula}) / σ of photons and read-out", " σ"
         caption = f"{name}: {formula}, ×{self.gain}"
         if self.window is not None:
-            caption += f", up to ±{(255 - ZERO) / 255 * self.window / self.gain:.3g}{unit}"
+            caption += f", up to ±{self.limit(Display(0, self.window)):.3g}{unit}"
         return caption
 
     @property
     def is_change(self) -> bool:
         return self.minus is not None
+
+    def limit(self, input_: Display) -> float:
+        """Return the change that has the last colour; `input_`: the display of the input."""
+        width = input_.width if self.window is None else self.window
+        if self.window is None and isinstance(self.shown, Image):
+            width = white_level(self.shown.pixels.dtype)
+        return (255 - ZERO) / 255 * width / self.gain
 
     def at(self, voxel: Position) -> Volume | None:
         """Return the volume, if it has a value at a voxel."""

@@ -77,6 +77,7 @@ def row_of(
     place: tuple[Plane | None, Position] = (None, (0, 0, 0)),
     look: Look = Look(),  # noqa: B008 (it never changes)
     sigmas: Sigmas | None = None,
+    limit: float | None = None,
 ) -> tuple[Picture, ...]:
     """Return input, output and the wanted change: of a picture, or of slices as on the screen.
 
@@ -85,6 +86,7 @@ def row_of(
     show; by default all of it. `regions`: of interest, in pixels of the input. `place`: a plane,
     and a voxel of the slice. `look`: the projection, and the other channels of a composite, whose
     changes are those of the channel in front. `sigmas`: they divide the residual of a volume.
+    `limit`: the change that has the last colour; by default, few are larger.
 
     Raises `Incomparable`: if the reference has another size.
     """
@@ -122,12 +124,12 @@ def row_of(
     pictures = list(map(drawn, titles, (source, output), displays, looks))
     other = source if third is View.RESIDUAL else reference and like_output(reference, result)
     if third in _NAMES and other is not None:
-        title = _NAMES[third]
+        title, unit = _NAMES[third], ""
         if sigmas is not None and third is View.RESIDUAL:
-            title = "Residual: (output − input) / σ"
+            title, unit = "Residual: (output − input) / σ", " σ"
         if look.beside and isinstance(part, Volume) and part.channel.name:
             title = f"{title} ({part.channel.name})"
-        pictures.append(_change(title, cut(output, other), pixel))
+        pictures.append(_change(title, cut(output, other), pixel, limit, unit))
     offset = offset_of(result.request)
     left, top = (region.left, region.top) if region is not None else (0, 0)
     placed = tuple(each.moved(-left - offset, -top - offset) for each in regions)
@@ -172,7 +174,7 @@ def channel_rows(
 def of_planes(rows: Sequence[Sequence[Picture]]) -> tuple[Picture, ...]:
     """Return the pictures of several planes below each other, with one scale for all changes."""
     change = len(rows[0]) - 1
-    most = max((row[change] for row in rows), key=lambda each: each.display.high)
+    most = max((row[change] for row in rows), key=lambda each: (each.display.high, each.bar or ()))
     changes = bool(most.bar) and most.display.low == -most.display.high
     return tuple(
         replace(each, display=most.display, bar=most.bar) if changes and n == change else each
@@ -275,13 +277,20 @@ def _bar(display: Display) -> tuple[str, str, str] | None:
     return None if display.colour_map.is_grey else described(display.low, display.high)
 
 
-def _change(title: str, change: NDArray[np.float32], pixel: tuple[float, float]) -> Picture:
+def _change(
+    title: str,
+    change: NDArray[np.float32],
+    pixel: tuple[float, float],
+    limit: float | None = None,
+    unit: str = "",
+) -> Picture:
     """Return a change around the middle of a diverging map; of colours, around grey."""
     most = float(np.abs(change).max())
-    limit = float(np.percentile(np.abs(change), _SHARE)) or most or 1.0
+    limit = limit or float(np.percentile(np.abs(change), _SHARE)) or most or 1.0
     grey = change.shape[2] == 1
     display = Display(-limit, limit, 1.0, ColourMap.DIVERGING if grey else ColourMap.GREY)
     low, middle, high = described(-limit, limit)
+    low, high = f"{low}{unit}", f"{high}{unit}"
     if most > limit:  # a few samples lie beyond, and have the colours of the ends
         low, high = f"≤ {low}", f"≥ {high}"
     return Picture(title, change, display, pixel, (low, middle, high))

@@ -852,7 +852,7 @@ class Subject(Observed, Generic[Opened, Part]):
         reference = self.reference.image if self.reference is not None else None
         planes, position, active, seen = self._planes, view.position, view.active_plane, view.seen
         looks, sigmas = [view.look_in(p) if p else view.look for p in planes], self._residual_sigmas
-        look = view.look
+        look, drawing = view.look, self.drawing
         chosen, regions = [view.displays.of(side) for side in PaneSide], self.regions.all
 
         def make(third: View | None, wanted: FigurePart) -> Figure:
@@ -861,6 +861,8 @@ class Subject(Observed, Generic[Opened, Part]):
                 display or automatic_of(image)
                 for display, image in zip(chosen, (part, output), strict=True)
             ]
+            on_screen = drawing is not None and drawing.is_change and drawing.view is third
+            limit = drawing.limit(displays[0]) if drawing is not None and on_screen else None
             numbers = range(len(planes)) if wanted is FigurePart.PLANES else (active,)
             for number in numbers:
                 plane = planes[number]
@@ -876,6 +878,7 @@ class Subject(Observed, Generic[Opened, Part]):
                     regions=own,
                     place=(plane, position),
                     sigmas=sigmas,
+                    limit=limit,
                 )
                 if wanted is FigurePart.CHANNELS:
                     rows += channel_rows(part, displays, looks[number], row)
