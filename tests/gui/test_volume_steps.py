@@ -13,7 +13,7 @@ import tifffile
 from numpy.typing import NDArray
 from PySide6.QtCore import QPointF, QSizeF, Qt
 from PySide6.QtGui import QAction, QImage, QPainter
-from PySide6.QtWidgets import QApplication, QToolButton, QWidget
+from PySide6.QtWidgets import QApplication, QLabel, QToolButton, QWidget
 from pytestqt.qtbot import QtBot
 
 from kernelscope.base.errors import SeveralVolumes
@@ -416,9 +416,21 @@ def test_channels_of_a_composite_are_hidden_by_click_and_key(
         assert [window.actions_[f"channel{n}"].isChecked() for n in (1, 2, 3)] == drawn
         return drawn
 
+    def header() -> str:
+        return window.volumes.canvas.input.title.full_text
+
+    said: list[str] = []
+    window.volumes.canvas.described.connect(said.append)
+    panel = DisplayPanel(window.session, window)
     assert seen() == [True, True, True]
+    assert header().startswith("Input: cells.ome.tif, DAPI + GFP + RFP, 8×9×6")
     qtbot.mouseClick(eyes[0], Qt.MouseButton.LeftButton)
     assert seen() == [False, True, True], "that in front can be hidden, its values are read off"
+    assert header().startswith("Input: cells.ome.tif, GFP + RFP, ")
+    window.volumes.canvas.move_probe(0, 1, 0)
+    assert said[-1].endswith("   of DAPI")
+    panel.refresh()
+    assert child(panel, QLabel, "displayNote").text().startswith("Of DAPI: each channel has its")
     press(qtbot, window, "Ctrl+Alt+3")
     assert seen() == [False, True, False]
     press(qtbot, window, "Ctrl+Alt+4")
@@ -426,10 +438,15 @@ def test_channels_of_a_composite_are_hidden_by_click_and_key(
     press(qtbot, window, "Alt+.")
     qtbot.waitUntil(lambda: view.look.beside[0][0].channel.name == "DAPI")
     assert seen() == [False, True, False], "whatever is in front"
+    panel.refresh()
+    assert child(panel, QLabel, "displayNote").text().startswith("Of GFP: ")
     qtbot.mouseClick(eyes[1], Qt.MouseButton.LeftButton)
     assert seen() == [False, False, False]
     window.actions_["composite"].trigger()
     assert not bar.findChild(QWidget, "volumeEyes").isVisible()
+    assert header().startswith("Input: cells.ome.tif, GFP, ")
+    panel.refresh()
+    assert child(panel, QLabel, "displayNote").text().startswith("Only the view changes")
     window.actions_["composite"].trigger()
     qtbot.waitUntil(lambda: len(view.look.beside) == 2)
     assert view.look.hidden == frozenset(), "a composite begins with all channels"

@@ -170,8 +170,8 @@ def test_the_output_of_a_composite_names_the_channels_that_are_filtered(viewer: 
     for beside, filtered, only in (
         ((), (), ""),
         ((gfp, rfp), (gfp, rfp), " · DAPI only"),
-        ((gfp, rfp), (made, rfp), " · DAPI, GFP only"),
-        ((gfp,), (made,), ""),
+        ((gfp, rfp), (made, rfp), " · DAPI, GFP only, figures of DAPI"),
+        ((gfp,), (made,), " · figures of DAPI"),
     ):
         viewer.view.choose_look(replace(viewer.view.look, beside=beside, filtered=filtered))
         assert viewer.output.title.full_text == f"Output: Median{only}"

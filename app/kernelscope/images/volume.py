@@ -309,11 +309,13 @@ class Volume:
         angle = math.degrees(math.acos(min(least, 1.0)))
         return f"{angle:.0f}° oblique" if angle >= 1 else ""
 
-    def describe(self) -> str:
-        """Return ``title, 157×189×130, 16 bit signed, 1×1×1.2 mm, RAS, 12° oblique``, all x first.
+    def describe(self, channels: str | None = None) -> str:
+        """Return ``title, DAPI, 157×189×130, 16 bit signed, 1×1×1.2 mm, RAS, 12° oblique``.
 
-        Unknown facts are left out.
+        All is x first, and unknown facts are left out. `channels`: those that are drawn,
+        by default its own.
         """
+        channels = self.channel.name if channels is None else channels
         kind = {
             "uint8": "8 bit",
             "uint16": "16 bit",
@@ -322,7 +324,7 @@ class Volume:
         }[self.voxels.dtype.name]
         steps = [self.steps[AXES[axis]] for axis in self.axes if AXES[axis] in self.steps]
         facts = (
-            *(self.title, self.channel.name, self.size, kind, in_words(steps)),
+            *(self.title, channels, self.size, kind, in_words(steps)),
             *(self.orientation, self.oblique),
         )
         return ", ".join(fact for fact in facts if fact)

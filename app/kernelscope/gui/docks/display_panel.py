@@ -90,7 +90,8 @@ class DisplayPanel(QFrame):
             "Colours of the residual and the difference of grey pictures and volumes"
         )
         self._buttons()
-        self._grid.addWidget(text_label(_NOTE, "", "note"), 7, 0, 1, 4)
+        self._note = text_label(_NOTE, "displayNote", "note")
+        self._grid.addWidget(self._note, 7, 0, 1, 4)
         self._connect()
         self.refresh()
 
@@ -123,6 +124,8 @@ class DisplayPanel(QFrame):
         if display is None:
             return
         image = displays.image(self.side)
+        of = self._view.look.figures_of(image) if isinstance(image, Volume) else ""
+        self._note.setText(f"Of {of}: each channel has its own. {_NOTE}" if of else _NOTE)
         whole = image is not None and dtype_of(image).kind in "iu" and display.width >= 100
         digits = 0 if whole else 2 if display.width >= 10 else 4 if display.width >= 0.1 else 7
         for box, value in (

@@ -37,6 +37,7 @@ from kernelscope.gui.model.slice_drawing import (
     Look,
     Projection,
     added_light,
+    channel_name,
     in_colours,
     moment,
     numbers,
@@ -157,7 +158,7 @@ def channel_rows(
     alone = replace(look, beside=grey(look.beside), filtered=grey(look.filtered))
     drawings: list[tuple[str, Sequence[Display], Look]] = [
         (
-            each.channel.name or f"channel {each.channel_number + 1}",
+            channel_name(each),
             own,
             replace(alone, hidden=numbers - {each.channel_number}),
         )

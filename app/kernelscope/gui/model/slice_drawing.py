@@ -140,6 +140,18 @@ class Look:
         fitting = [p for p in self.beside if p[0] is not front and p[0].voxels.shape == shape]
         return [pair for pair in fitting if self.shows(pair[0])]
 
+    def names(self, front: Volume) -> str:
+        """Return the channels that are drawn, ``DAPI + GFP``; of one alone, if it has a name."""
+        if not self.beside:
+            return front.channel.name
+        drawn = [front] * self.shows(front) + [each for each, _ in self.others(front)]
+        drawn.sort(key=lambda each: each.channel_number)
+        return " + ".join(map(channel_name, drawn)) or "no channel"
+
+    def figures_of(self, front: Volume) -> str:
+        """Return to which of the channels that are drawn values and levels belong; see `names`."""
+        return channel_name(front) if self.beside else ""
+
     def filtered_only(self, front: Volume) -> str:
         """Return which channels are filtered, ``DAPI only``; empty if all that are drawn are."""
         pairs = [(raw, made) for (raw, _), (made, _) in zip(self.beside, self.filtered)]  # noqa: B905
@@ -196,12 +208,16 @@ def moment(interval: float | None, place: int) -> str:
     return f"{float(f'{place * interval:.6g}'):g} s" if interval else ""
 
 
+def channel_name(volume: Volume) -> str:
+    return volume.channel.name or f"channel {volume.channel_number + 1}"
+
+
 def in_colours(channels: Iterable[tuple[Volume, Display]]) -> str:
     """Return the names of channels with their colours: ``DAPI in blue, GFP in green``."""
     ordered = sorted(channels, key=lambda pair: pair[0].channel_number)
     return ", ".join(
-        f"{volume.channel.name or f'channel {n}'} in {display.colour_map.value.lower()}"
-        for n, (volume, display) in enumerate(ordered, 1)
+        f"{channel_name(volume)} in {display.colour_map.value.lower()}"
+        for volume, display in ordered
     )
 
 

@@ -406,7 +406,9 @@ class PairView(QWidget):
         if volume is not None and not output.caption:
             look, name = self.view.look, volume.channel.name
             if not output.is_change:
-                only = look.filtered_only(volume)
+                only, of = look.filtered_only(volume), look.figures_of(volume)
+                if of and only != f"{of} only":
+                    only = ", ".join(filter(None, (only, f"figures of {of}")))
             elif look.beside and name:
                 only = f"{name} only"  # a difference is that of the channel in front
         self.output.set_only(only)
@@ -750,7 +752,8 @@ class PairView(QWidget):
         if isinstance(reference, Volume) and reference.voxels.shape == volume.voxels.shape:
             sample = reference.voxels[voxel][None]
             found.append(("reference", values.text_of(sample, factor)))
-        return Reading(values.place_text(volume, voxel), found, names)
+        of = self.view.look.figures_of(volume)
+        return Reading(values.place_text(volume, voxel), found, names, of and f"of {of}")
 
     def _factor(self, samples: NDArray[Any]) -> float | None:
         """Return the factor from samples to the units that are chosen; None for as stored."""

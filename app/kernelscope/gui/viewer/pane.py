@@ -116,6 +116,9 @@ class Pane(QWidget):
         """Show a picture or volume; `brief` replaces `details`, which its tooltip has."""
         self.content, self.has_parts = content, False
         self._write_hint()
+        self.show_details(title, details, brief)
+
+    def show_details(self, title: str, details: str, brief: str = "") -> None:
         title = title or self.heading
         if len(self.views) == 1:
             self.details.set_full_text(details, brief)
@@ -165,7 +168,9 @@ class Pane(QWidget):
             self._draw_caption()
 
     def set_only(self, only: str) -> None:
-        """Add to the caption which channels of a composite are filtered, as ``DAPI only``."""
+        """Add to the caption which channels of a composite are filtered, as ``DAPI only``, and to
+        which of them its figures belong.
+        """
         if only != self._only:
             self._only = only
             self._draw_caption()

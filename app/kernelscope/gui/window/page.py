@@ -17,11 +17,11 @@ from PySide6.QtWidgets import QWidget
 
 from kernelscope.engine.region import Region
 from kernelscope.gui.model.comparison import View, following, offset_of
-from kernelscope.gui.model.display import Display, first_of
+from kernelscope.gui.model.display import Display, Viewed, first_of
 from kernelscope.gui.model.drawn_view import DrawnView, Pyramid
 from kernelscope.gui.model.history import Moment, Opened, Part, parts_of
 from kernelscope.gui.model.slice_previews import place_of
-from kernelscope.gui.session.canvas_view import SEEN, SLICES
+from kernelscope.gui.session.canvas_view import DRAWN, SEEN, SLICES
 from kernelscope.gui.session.session import KIND, SETTINGS, VIEW
 from kernelscope.gui.session.subject import (
     COMPONENT,
@@ -82,6 +82,7 @@ class Page(QWidget, Generic[Opened, Part]):
         subject.when({MAP}, self._draw_at_once)
         subject.when({WORK}, self._show_work)
         subject.session.follow(self._on_session)
+        subject.view.when({DRAWN}, self._on_drawn)
 
     def add_bar(self, bar: QWidget) -> None:
         self._column.addWidget(bar)
@@ -189,15 +190,25 @@ class Page(QWidget, Generic[Opened, Part]):
 
     def _show_input(self, moment: Moment[Opened, Part], content: DrawnView) -> None:
         part, before = content.shown, self.canvas.input.shown
-        title, beside = "", False
-        if isinstance(part, Image):
-            title, size = f"Input: {part.title}", f"{part.width}×{part.height}, {part.mode}"
-        else:
-            assert part is not None
-            size, beside = part.describe(), before in parts_of(moment.source)
-        details = ", ".join(filter(None, (size, moment.describe_steps())))
+        assert part is not None
+        title = f"Input: {part.title}" if isinstance(part, Image) else ""
+        beside = isinstance(part, Volume) and before in parts_of(moment.source)
+        details = self._details_of(part, moment)
         follows = bool(moment.steps) and not beside
         self.canvas.show_input(content, title, details, follows=follows, beside=beside)
+
+    def _details_of(self, part: Viewed, moment: Moment[Opened, Part]) -> str:
+        if isinstance(part, Image):
+            size = f"{part.width}×{part.height}, {part.mode}"
+        else:
+            size = part.describe(self.subject.view.look.names(part))
+        return ", ".join(filter(None, (size, moment.describe_steps())))
+
+    def _on_drawn(self) -> None:
+        """Write over the input which channels of a composite are drawn."""
+        part = self.canvas.input.shown
+        if isinstance(part, Volume) and not self.subject.is_behind:
+            self.canvas.input.show_details("", self._details_of(part, self.subject.moment))
 
     def _show_drawing(self, drawing: DrawnView | None) -> None:
         """Show a view of the current result, or that there is none."""
