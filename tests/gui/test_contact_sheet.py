@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +20,8 @@ from kernelscope.engine.region import Region
 from kernelscope.engine.request import Request
 from kernelscope.engine.run import execute
 from kernelscope.engine.slices import picture_of
-from kernelscope.gui.model.display import Arrangement
+from kernelscope.engine.sweep import Cell
+from kernelscope.gui.model.display import Arrangement, Display
 from kernelscope.gui.tools import contact_sheet
 from kernelscope.gui.tools.contact_sheet import ContactSheet, middle
 from kernelscope.gui.tools.picture_pair import BlindDialog
@@ -67,7 +69,7 @@ def _sheet(qtbot: QtBot, window: MainWindow) -> ContactSheet:
 
 
 def _settled(qtbot: QtBot, sheet: ContactSheet) -> None:
-    qtbot.waitUntil(lambda: all(tile.psnr is not None for tile in sheet.tiles if tile.isVisible()))
+    qtbot.waitUntil(lambda: any("best" in tile.text for tile in sheet.tiles if tile.isVisible()))
 
 
 def test_the_sheet_fits_the_screen(
@@ -104,6 +106,30 @@ def test_nine_values_have_their_results_times_and_figures_and_a_click_adopts_one
     qtbot.waitUntil(lambda: [t.value for t in sheet.tiles if "current" in t.text] == [7])
     QTest.keyClick(sheet.tiles[3], Qt.Key.Key_Return)
     assert child(real, QSpinBox, "sizeBox").value() == 9
+
+
+def test_the_best_is_marked_once_all_have_a_figure(
+    qtbot: QtBot, real: MainWindow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    marked: list[bool] = []
+    show = contact_sheet.SheetTile.show_cell
+
+    def showing(tile: contact_sheet.SheetTile, cell: Cell, display: Display) -> None:
+        show(tile, cell if cell.index != 4 or lets_all else replace(cell, score=None), display)
+        marked.extend("best" in each.text for each in sheet.tiles)
+
+    lets_all = False
+    monkeypatch.setattr(contact_sheet.SheetTile, "show_cell", showing)
+    real.actions_["contactSheet"].trigger()
+    sheet = real.companions.contact_sheet
+    assert sheet is not None
+    qtbot.waitUntil(lambda: "No best one: some have no figure" in sheet.note.text())
+    assert not any("best" in tile.text for tile in sheet.tiles)
+    lets_all = True
+    sheet.compute(anew=True)
+    qtbot.waitUntil(lambda: sum("best" in tile.text for tile in sheet.tiles) == 1)
+    assert marked
+    assert not any(marked)
 
 
 def test_a_tile_that_is_adopted_stays_and_the_second_time_comes_to_the_middle(
@@ -378,7 +404,7 @@ def test_without_scores_the_note_names_the_way_to_a_reference(
     real.actions_["contactSheet"].trigger()
     sheet = real.companions.contact_sheet
     assert sheet is not None
-    qtbot.waitUntil(lambda: "No dB" in sheet.note.text())
+    qtbot.waitUntil(lambda: "No estimate of dB: noise is clipped" in sheet.note.text())
     ways = [menus.place(path) for path, id_ in menus.entries() if id_ == "chooseReference"]
     assert f"{ways[0]} > Choose" in sheet.note.text()
 

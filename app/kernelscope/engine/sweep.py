@@ -3,7 +3,8 @@
     request (median 5) -> variants("size", 9) -> median 3, 5, 7 ... 19 -> evaluated results
 
 Each result is judged: against the reference where there is one, or else, if the noise of the
-source looks Gaussian, by an estimate of its error from the noisy picture alone (`judging.noise`).
+source is white and Gaussian, by an estimate of its error from the noisy picture alone
+(`judging.noise`). Of correlated noise, as in a JPEG, it would be several dB too good.
 """
 
 from __future__ import annotations
@@ -22,12 +23,13 @@ from kernelscope.engine.control import CancelToken, Progress, no_progress
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
 from kernelscope.engine.run import execute
+from kernelscope.filters.shared.noise_model import NoiseKind, find_noise
 from kernelscope.images.image import Image
 from kernelscope.images.judging import colours
 from kernelscope.images.judging.metrics import judge
 from kernelscope.images.judging.noise import estimate_risk, gaussian_sigma, is_clipped
 from kernelscope.schema.parameters import Parameter
-from kernelscope.schema.samples import UNIT
+from kernelscope.schema.samples import UNIT, white_level
 
 CELLS = 9  # values on a contact sheet
 
@@ -46,7 +48,9 @@ class Variant:
 @dataclass(frozen=True)
 class Score:
     psnr: float  # in dB
-    estimated: bool  # whether it was estimated without a reference, which supposes Gaussian noise
+    estimated: (
+        bool  # whether it was estimated without a reference, which supposes white Gaussian noise
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +58,7 @@ class Cell:
     index: int
     variant: Variant
     result: Result | None = None
-    score: Score | None = None  # where there is a reference, or noise that looks Gaussian
+    score: Score | None = None  # where there is a reference, or white Gaussian noise
     problem: str = ""
     same: Variant | None = None  # an earlier variant whose result is the same, sample by sample
 
@@ -98,8 +102,10 @@ def sweep(
     *,
     known: Mapping[int, Cell] | None = None,
     first: int = 0,
-) -> None:
+) -> str:
     """Run the variants one after the other and report each as it ends, `first` before the others.
+
+    Return why results without a reference have no score; empty if they have.
 
     Results come first, the scores of all afterwards: an estimate takes two more runs of each.
 
@@ -127,10 +133,10 @@ def sweep(
         cell = replace(cell, same=_same(cell, done))
         report(cell)
         done.append(cell)
-    sigma: float | None = None
+    sigma, reason = 0.0, ""
     requests = [each.request for each in cells if each.request is not None]
     if requests and requests[0].reference is None:
-        sigma = gaussian_sigma(_as_floats(_source_of(requests[0]), requests[0].image.levels.span))
+        sigma, reason = _white_sigma(requests[0])
     scores: dict[Variant, Score | None] = {}
     for cell in done:
         token.check()
@@ -138,13 +144,31 @@ def sweep(
         scores[cell.variant] = score
         if score is not None:
             report(replace(cell, score=score))
+    return reason
 
 
-def why_unscored(request: Request) -> str:
-    """Return why the error of a result cannot be estimated from this source."""
-    if is_clipped(_as_floats(_source_of(request), request.image.levels.span)):
-        return "noise is clipped at black or white"
-    return "the noise does not look Gaussian"
+def _white_sigma(request: Request) -> tuple[float, str]:
+    """Return sigma of white Gaussian noise, where white is 1; 0 and the reason if it is not that.
+
+    It is that of the whole picture: one per cent more, as a small part easily has, would be 1 dB
+    where the error of a result is a tenth of the noise.
+    """
+    image, part = request.image, _source_of(request)
+    span = image.levels.span
+    if image.path is not None and image.metadata.jpeg is not None:
+        return 0.0, "noise of a JPEG is correlated"
+    if is_clipped(_as_floats(part, span)):
+        return 0.0, "noise is clipped at black or white"
+    if gaussian_sigma(_as_floats(part, span)) is None:
+        return 0.0, "the noise does not look Gaussian"
+    planes = colours(image.planes)
+    if planes.dtype.kind == "u":  # whose clipped samples are allowed for
+        noise = find_noise(planes).in_unit(white_level(planes.dtype) / span)
+    else:
+        noise = find_noise(_as_floats(planes, span))
+    if noise.kind is not NoiseKind.WHITE or not noise.sure or not noise.alike:
+        return 0.0, "the noise may be correlated, or stronger in some parts or channels"
+    return noise.sigma, ""
 
 
 def _same(cell: Cell, earlier: Sequence[Cell]) -> Variant | None:
@@ -180,7 +204,7 @@ def _run(index: int, variant: Variant, run: Execute) -> Cell:
         return Cell(index, variant, problem=error.message)
 
 
-def _score(cell: Cell, sigma: float | None, run: Execute) -> Score | None:
+def _score(cell: Cell, sigma: float, run: Execute) -> Score | None:
     if cell.result is None:
         return None
     request = cell.result.request

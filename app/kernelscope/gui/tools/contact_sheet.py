@@ -32,7 +32,7 @@ from kernelscope.engine.backend import Backend
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.region import Region
 from kernelscope.engine.request import Request
-from kernelscope.engine.sweep import Cell, Score, Variant, sweep, sweepable, variants, why_unscored
+from kernelscope.engine.sweep import Cell, Score, Variant, sweep, sweepable, variants
 from kernelscope.engine.worker import Job
 from kernelscope.gui.model.display import Display
 from kernelscope.gui.model.times import EMULATED, Timing, duration
@@ -203,7 +203,9 @@ _REST_MS = 250  # without a change for so long, the sheet is computed
 _COMPILING_MS = 1000
 """Compiling that is worth a word: kernels in the cache on the disk are loaded in less."""
 
-_NO_SCORES = "No dB: there is no reference, and {}. Edit > Reference > Choose Reference sets one."
+_NO_SCORES = "No estimate of dB: {}. Edit > Reference > Choose Reference sets one to compare with."
+_UNSCORED = "results have another size, or errors that are too small beside the noise"
+_SOME_SCORES = f"No best one: some have no figure, as {_UNSCORED}."
 
 
 class ContactSheet(ToolWindow):
@@ -246,6 +248,7 @@ class ContactSheet(ToolWindow):
             lambda: self.tiles[self._running].wait_for("compiling (first use only)…")
         )
         self._task: Task | None = None
+        self._unscored = ""
         self.parameters.activated.connect(lambda _: self.compute())
         self._show_pins()
 
@@ -333,15 +336,10 @@ class ContactSheet(ToolWindow):
         def work(
             backends: Mapping[str, Backend], token: CancelToken, report: Callable[[Any], None]
         ) -> None:
-            sweep(
-                cells,
-                backends,
-                token,
-                report,
-                lambda *begun: report(begun),
-                known=known,
-                first=first,
-            )
+            def begun(index: int, stage: str) -> None:
+                report((index, stage))
+
+            report(sweep(cells, backends, token, report, begun, known=known, first=first))
 
         if self._task is not None:
             self._task.mute()
@@ -396,7 +394,6 @@ class ContactSheet(ToolWindow):
         shown = [self.tiles[index] for index in known]
         self._pinned = [tile for value in pinned for tile in shown if tile.value == value]
         self._show_pins()
-        self._mark_best()
 
     def _show_cell(self, tile: SheetTile, cell: Cell) -> None:
         request = cell.variant.request or self._shown
@@ -419,9 +416,15 @@ class ContactSheet(ToolWindow):
             task.mute()
             task.cancel()
 
-    def _on_reported(self, value: Cell | tuple[int, str]) -> None:
-        """Show a cell, or the stage that the cell with a number begins; empty before the first."""
+    def _on_reported(self, value: Cell | tuple[int, str] | str) -> None:
+        """Show a cell, or the stage that the cell with a number begins; empty before the first.
+
+        Text at the end: why results without a reference have no figure.
+        """
         self._compiling.stop()
+        if isinstance(value, str):
+            self._unscored = value
+            return
         if not isinstance(value, Cell):
             self._running, stage = value
             self.tiles[self._running].wait_for("computing…")
@@ -431,16 +434,21 @@ class ContactSheet(ToolWindow):
         if value.result is not None:
             self._known[_key(value.variant)] = value
         self._show_cell(self.tiles[value.index], value)
-        self._mark_best()
 
     def _on_finished(self) -> None:
         self._end()
+        shown = [tile for tile in self.tiles if not tile.isHidden() and tile.picture is not None]
+        scores = [tile.psnr for tile in shown if tile.psnr is not None]
+        if len(scores) == len(shown) > 1:  # one without an estimate may be better than all others
+            for tile in shown:
+                tile.set_best(tile.psnr == max(scores))
         if (one := self._all_alike()) and self._shown is not None:
             self.note.setText(f"{one.label} makes no difference in this part and these settings.")
-        elif not any(tile.psnr is not None for tile in self.tiles):
-            assert self._shown is not None
-            reason = _NO_SCORES.format(why_unscored(self._shown))
+        elif not scores:
+            reason = _NO_SCORES.format(self._unscored or _UNSCORED)
             self.note.setText(f"{self.note.text()} {reason}")
+        elif len(scores) < len(shown):
+            self.note.setText(f"{self.note.text()} {_SOME_SCORES}")
 
     def _all_alike(self) -> Parameter | None:
         shown = [tile for tile in self.tiles if not tile.isHidden()]
@@ -460,13 +468,6 @@ class ContactSheet(ToolWindow):
     def _end(self) -> None:
         self._task = None
         self._compiling.stop()
-
-    def _mark_best(self) -> None:
-        shown = [tile for tile in self.tiles if not tile.isHidden()]
-        scores = [tile.psnr for tile in shown if tile.psnr is not None]
-        best = max(scores) if len(scores) > 1 else None
-        for tile in shown:
-            tile.set_best(best is not None and tile.psnr == best)
 
     # --- choosing ---
 

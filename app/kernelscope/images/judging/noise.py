@@ -32,8 +32,9 @@ _ALIKE = 1.35
 
 _WEAKEST = 0.004  # one grey level of 8 bits: weaker noise cannot be distinguished from rounding
 
-_CLIPPED = 0.05
-"""Share of black and white samples above which noise is clipped, or consists of them."""
+_CLIPPED = 0.005
+"""Share of black and white samples above which noise is clipped, or consists of them: with sigma 20
+and 1.2 % of these, errors of *chelsea* were estimated 1.4 dB too low, with 0.4 % 0.2 dB."""
 
 
 _EXTREME = 0.004  # a speck is as near as this to the darkest or brightest pixel
