@@ -182,8 +182,10 @@ def test_the_window_counts_while_it_is_open(qtbot: QtBot, dialog: LevelDialog) -
     spec, text = filters.get("mean"), dialog.findChild(QLabel, "levelText")
     dialog.show_entry(by_id(rungs("mean"))["shared"], spec, request_of(64, 5))
     assert "Counting the loads" in text.text()
+    height = dialog.height()
     qtbot.waitUntil(lambda: "Counting" not in text.text(), timeout=60_000)
     assert "1.69 from global memory, 25.0 from shared memory" in text.text()
+    assert dialog.height() == height, "buttons would slide from under the pointer"
     dialog.show_entry(by_id(rungs("mean", Device.CPU))["parallel"], spec, request_of(64, 5))
     assert "Loads for a pixel" not in text.text()
 

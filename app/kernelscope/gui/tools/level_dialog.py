@@ -33,6 +33,8 @@ _TOPIC = "why"
 _QUICK = MOST_ACCESSES // 16
 """Accesses up to which the open picture is counted, in about two seconds; else a corner."""
 _WIDTH = 460
+_COUNTING = "Counting the loads of the level…"
+_ROOM = 5 * "<br>&nbsp;"  # for the loads, lest the window grow under the pointer
 
 
 class LevelDialog(ToolWindow):
@@ -127,7 +129,7 @@ class LevelDialog(ToolWindow):
         if request is None or not is_kernel or pair[0] not in own:
             self._write([])
             return
-        self._write(["Counting the loads of the level…"])
+        self._write([_COUNTING])
         token = self._token = CancelToken()
 
         def show(found: tuple[list[CountedRung], Request, str]) -> None:
@@ -147,9 +149,8 @@ class LevelDialog(ToolWindow):
     def _write(self, loads: list[str]) -> None:
         """Write the text, with paragraphs on the loads in their place."""
         before, after = self._paragraphs
-        middle = [f"<p>{escape(each)}</p>" for each in loads]
+        middle = [f"<p>{escape(each)}{_ROOM * (each == _COUNTING)}</p>" for each in loads]
         self._text.setText("".join((*before, *middle, *after)))
-        self._fit()
 
     def _fit(self) -> None:
         """Be as high as the text and the drawing need, or else let them scroll."""
