@@ -839,6 +839,31 @@ def test_bars_that_are_far_apart_stand_on_a_logarithmic_axis() -> None:
     rows.append(row(device="gpu", level="tuned", seconds=(0.0035,)))
     wide = chart(Plot.BARS, Selection("Mean, mask size 3"), rows)
     assert (wide.log, wide.foot) == (True, 1), "milliseconds"
+    drawn = chart(Plot.SPEED_UP, Selection("Mean, mask size 3"), rows)
+    assert (drawn.log, drawn.foot) == (True, 0.1), "each bar has a length, that of 1.00× as well"
+    slower = [row(level=each, seconds=(s,)) for each, s in (("parallel", 1.0), ("serial", 11.3))]
+    drawn = chart(Plot.SPEED_UP, Selection("Mean, mask size 3"), slower, baseline="CPU parallel")
+    assert not drawn.log, "bars from 0: 0.0884× does not hang from 1 as the longest"
+
+
+def test_a_logarithmic_axis_of_bars_says_so(qtbot: QtBot) -> None:
+    view = ChartView()
+    qtbot.addWidget(view)
+    rows = [row(seconds=(2.0,)), row(level="parallel", seconds=(0.1,))]
+    selection = Selection("Mean, mask size 3")
+    for seconds, said in ((0.1, False), (0.001, True)):
+        rows[1] = replace(rows[1], seconds=(seconds,))
+        view.show_chart(chart(Plot.SPEED_UP, selection, rows))
+        label = view.getItem(0, 0).getAxis("bottom").labelText
+        assert label == "Times as fast as CPU serial" + ", logarithmic" * said
+
+
+def test_the_spread_is_left_out_where_it_is_0_in_all_lines(bench: BenchWindow) -> None:
+    tree, steady = child(bench, QTreeWidget, "benchTable"), row(seconds=(1.0, 1.0))
+    bench.show_report(Report({}, TINY, (steady,)))
+    assert tree.isColumnHidden(4)
+    bench.show_report(Report({}, TINY, (steady, row(level="parallel", seconds=(1.0, 1.2)))))
+    assert not tree.isColumnHidden(4)
 
 
 def test_what_groups_have_in_common_is_in_the_title() -> None:

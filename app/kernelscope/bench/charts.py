@@ -289,7 +289,7 @@ class _Maker:
             f"{groups.about}: {self._about('Time')}",
             *("", "Time in ms", series, groups.names),
             log=max(times) > _MOST_LINEAR * min(times),
-            foot=10.0 ** math.floor(math.log10(min([*times, *inner]))),
+            foot=_foot([*times, *inner]),
             note=_scaled(self.rows),
         )
 
@@ -314,11 +314,13 @@ class _Maker:
         # Bars of each machine have a base of their own.
         base = next((replace(row, machine="").name for row in bases.values()), self.baseline)
         theirs = self._their_bars(published, groups, figures.SPEED_UP, 1, "×")
+        series = _side_by_side(self._ours(kept, point), theirs)
+        factors = [point.y for each in series for point in each.points] or [1.0]
         return Chart(
             f"{groups.about}: {self._about('Speed-up')}",
-            *("", f"Times as fast as {base}"),
-            _side_by_side(self._ours(kept, point), theirs),
-            groups.names,
+            *("", f"Times as fast as {base}", series, groups.names),
+            log=max(factors) > _MOST_LINEAR * min(factors),
+            foot=_foot(factors),
             note=_scaled([*kept, *bases.values()]),
         )
 
@@ -403,6 +405,11 @@ class _Maker:
             return Point(groups.number(row), middle, low, high, text=f"{significant(middle)}{sign}")
 
         return self._theirs(rows, quantity, point)
+
+
+def _foot(values: Iterable[float]) -> float:
+    """Return the power of ten below all values, where bars on a logarithmic axis begin."""
+    return 10.0 ** (math.ceil(math.log10(min(values))) - 1)
 
 
 def _roof(points: Sequence[RooflinePoint], copy_rate: float, peak_rate: float) -> Series:

@@ -398,6 +398,8 @@ class ChartView(pg.GraphicsLayoutWidget):  # type: ignore[misc]
         painter = BarPainter if shown.groups else CurvePainter
         for side, axis in axes.items():
             label = shown.y if side == painter.values_on else shown.x
+            if shown.groups and shown.log and label:
+                label += ", logarithmic"  # bars have no other length to compare with
             axis.setPen(theme.quiet_text(palette))
             axis.setTextPen(text)
             axis.enableAutoSIPrefix(False)

@@ -340,7 +340,7 @@ _COLUMNS = {
     "Size": "Width × height; of the timed part, where only a part was timed",
     "ms": "Median of computing: stage compute, the kernels, or a library’s call; after ≈ for all "
     "of the data, where a part was timed",
-    "± %": "Half the interquartile range",
+    "± %": "Half the interquartile range; left out where it is 0 in all lines",
     "End to end ms": "Of a GPU: upload, kernel and download",
     "MP/s": "Millions of pixels or voxels a second of computing",
     "Speed-up": "Times as fast as the baseline: whole runs or computing alone, as in the plot; ≈ "
@@ -352,7 +352,7 @@ _COLUMNS = {
 """The headings and their tooltips."""
 
 _NUMBERS = range(3, 8)
-_SPEED_UP, _THEIRS, _REMARK = 7, 8, 9
+_SPREAD, _SPEED_UP, _THEIRS, _REMARK = 4, 7, 8, 9
 _WIDEST = 48  # characters of the authors' figures in view; the tooltip has the rest
 _BESIDE = 5  # where the authors' figures stand: right of our time and its spread
 
@@ -378,7 +378,8 @@ class BenchTable(QTreeWidget):
 
     def show_rows(self, rows: Sequence[Row]) -> None:
         self.clear()
-        self.setColumnHidden(_THEIRS, True)
+        for column in (_SPREAD, _THEIRS):
+            self.setColumnHidden(column, True)
         self._lines = []
         for row in rows:
             self.add(row)
@@ -392,7 +393,10 @@ class BenchTable(QTreeWidget):
         if row.seconds:
             summary = summarise(row.seconds)
             item.setText(3, _time(row, summary.median, waiting=False))
-            item.setText(4, f"{50 * summary.spread:.0f}")
+            spread = f"{50 * summary.spread:.0f}"
+            item.setText(_SPREAD, spread)
+            if spread != "0":
+                self.setColumnHidden(_SPREAD, False)
             if row.waits != row.seconds:
                 item.setText(5, _time(row, summarise(row.waits).median, waiting=True))
             item.setText(6, significant(megapixels_per_second(row)))
