@@ -319,7 +319,7 @@ class TestOme:
         for name in ("b.tif", "b.ome.tif"):
             made = read_volumes(write_volumes(named, tmp_path / name))
             found = {each.channel for each in made}, {each.stated for each in made}
-            assert found == ({Channel("C0")}, {""}), "a file has one description"
+            assert found == ({UNKNOWN_CHANNEL}, {""}), "a file has one description"
             lost = ("channel name", "the time step", "the distance of voxels")
             assert set(record_of(name, *named).lost) == set(lost)
         source = open_tiff(path, Kind.VOLUME, 2)
@@ -773,3 +773,13 @@ class TestSeveralChannels:
         flat = [Volume.from_array(each[:1]) for each in arrays]
         with pytest.raises(ImageWriteError, match=r"c\.tif: Several volumes of one slice"):
             write_volumes(flat, tmp_path / "c.tif")
+
+
+@pytest.mark.parametrize("name", ["part.ome.tif", "part.tif", "part.ome.zarr"])
+def test_channels_that_are_written_as_times_have_no_name(tmp_path: Path, name: str) -> None:
+    film = np.stack([STACK + n for n in range(4)]).reshape(2, 2, *STACK.shape)
+    ome(tmp_path / "film.ome.tif", film, "TCZYX", Channel={"Name": ["DAPI", "RFP"]})
+    part = read_volumes(tmp_path / "film.ome.tif")[:3]
+    target = write_volumes(part, tmp_path / name)
+    assert [each.channel.name for each in read_volumes(target)] == [""] * 3
+    assert "channel name" in record_of(target, *part).lost

@@ -192,12 +192,15 @@ def axes_of(volumes: Sequence[Volume]) -> tuple[Among, ...]:
 
 
 def channels_of(volumes: Sequence[Volume]) -> list[Channel]:
-    """Return the channels in the order of their axis; the only one if there is none."""
-    places = [next((axis for axis in each.among if axis.letter == "C"), None) for each in volumes]
-    if len(volumes) == 1 or None in places:
-        return [volumes[0].channel]
-    found = {axis.index: each.channel for axis, each in zip(places, volumes, strict=True) if axis}
-    return [found[number] for number in sorted(found)]
+    """Return the channels in the order of their axis, or the one that is that of all volumes."""
+    if any(axis.letter == "C" for axis in axes_of(volumes)):
+        found = {each.channel_number: each.channel for each in volumes}
+        return [found[number] for number in sorted(found)]
+    first = volumes[0].channel
+    same = all(
+        (each.channel.name, each.channel.colour) == (first.name, first.colour) for each in volumes
+    )
+    return [first if same else UNKNOWN_CHANNEL]
 
 
 def _stored(volume: Volume) -> NDArray[Any]:
