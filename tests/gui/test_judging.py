@@ -283,7 +283,8 @@ def test_residual_is_drawn_amplified_and_saved(
     assert drawing.gain == suggest_gain(after, before) == gain.value()
     np.testing.assert_array_equal(drawing.change.planes, difference(after, before, drawing.gain))
     title = child(loaded, QLabel, "outputTitle").toolTip()
-    assert title == f"Residual: output – input, ×{drawing.gain}"
+    limit = f"{127 / drawing.gain:.3g}"
+    assert title == f"Residual: output – input, ×{drawing.gain} · up to ±{limit}"
 
     gain.setFocus()
     qtbot.keyClick(gain, Qt.Key.Key_Up)

@@ -177,9 +177,16 @@ def test_the_output_of_a_composite_names_the_channels_that_are_filtered(viewer: 
         assert viewer.output.title.full_text == f"Output: Median{only}"
     residual = DrawnView(dapi[0], view=View.RESIDUAL, minus=dapi[0])
     viewer.show_output(residual, "Residual: output – input")
-    assert viewer.output.title.full_text == "Residual: output – input · DAPI only"
+    viewer.view.choose(Display(0, 1000))
+    expected = "Residual: output – input · up to ±{}, DAPI only"
+    assert viewer.output.title.full_text == expected.format(498)
+    viewer.view.choose(Display(100, 300))
+    assert viewer.output.title.full_text == expected.format(99.6)
     viewer.view.choose_look(replace(viewer.view.look, beside=(), filtered=()))
-    assert viewer.output.title.full_text == "Residual: output – input"
+    assert viewer.output.title.full_text == "Residual: output – input · up to ±99.6"
+    levels = Display(3, 12.5)
+    viewer.show_output(DrawnView(volume(4), own_levels=levels, caption="Noise: sigma"), "Noise")
+    assert viewer.output.title.full_text == "Noise · 3 to 12.5"
 
 
 def test_slices_of_a_flat_stack_are_large_until_all_are_chosen(

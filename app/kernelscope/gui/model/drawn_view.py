@@ -14,7 +14,7 @@ from kernelscope.base.errors import Incomparable
 from kernelscope.engine.result import Result
 from kernelscope.engine.stabilising import Sigmas
 from kernelscope.gui.model.comparison import NO_REFERENCE, View, like_output, offset_of
-from kernelscope.gui.model.display import Display, Viewed
+from kernelscope.gui.model.display import Display, Viewed, short
 from kernelscope.gui.model.history import Reference
 from kernelscope.images import reduction
 from kernelscope.images.image import Image
@@ -146,6 +146,14 @@ class DrawnView:
         if self.window is None and isinstance(self.shown, Image):
             width = white_level(self.shown.pixels.dtype)
         return (255 - ZERO) / 255 * width / self.gain
+
+    def range(self, input_: Display) -> str:
+        """Return the values of the first and the last colour, where the title lacks them."""
+        if self.own_levels is not None:
+            return f"{short(self.own_levels.low)} to {short(self.own_levels.high)}"
+        if self.is_change and self.window is None:
+            return f"up to ±{self.limit(input_):.3g}"
+        return ""
 
     def at(self, voxel: Position) -> Volume | None:
         """Return the volume, if it has a value at a voxel."""

@@ -402,7 +402,7 @@ class PairView(QWidget):
                 if self.view.plane_number in (None, canvas.plane):
                     self._fill(pane, canvas)
             pane.place_hint()
-        output, only = self.output.content, ""
+        output, only, input_ = self.output.content, "", self.view.displays.of(PaneSide.INPUT)
         if volume is not None and not output.caption:
             look, name = self.view.look, volume.channel.name
             if not output.is_change:
@@ -411,7 +411,8 @@ class PairView(QWidget):
                     only = ", ".join(filter(None, (only, f"figures of {of}")))
             elif look.beside and name:
                 only = f"{name} only"  # a difference is that of the channel in front
-        self.output.set_only(only)
+        drawn = output.range(input_) if input_ is not None else ""
+        self.output.set_note(", ".join(filter(None, (drawn, only))))
         self._note_line()
         work = self._slabs.take_work()
         if work is not None:

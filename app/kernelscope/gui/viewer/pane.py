@@ -49,7 +49,7 @@ class Pane(QWidget):
         self.has_parts = False  # whether regions or single slices of another output are shown
         self.lends_room = False  # whether the input is drawn here, as there is no output yet
         self._mark = ""
-        self._only = ""
+        self._note = ""
         self._caption = self.heading, ""
         self._title_colours = QPalette()
         self.title = dressed(ElidedLabel(self), f"{name}Title")
@@ -167,12 +167,12 @@ class Pane(QWidget):
             self._mark = mark
             self._draw_caption()
 
-    def set_only(self, only: str) -> None:
-        """Add to the caption which channels of a composite are filtered, as ``DAPI only``, and to
-        which of them its figures belong.
+    def set_note(self, note: str) -> None:
+        """Add to the caption the range of a difference or a map, which channels of a composite are
+        filtered, as ``DAPI only``, and to which of them its figures belong.
         """
-        if only != self._only:
-            self._only = only
+        if note != self._note:
+            self._note = note
             self._draw_caption()
 
     def set_caption(self, text: str, brief: str = "") -> None:
@@ -190,8 +190,8 @@ class Pane(QWidget):
     def _draw_caption(self) -> None:
         text, brief = self._caption
         mark = self._mark if not self.is_empty else ""
-        if self._only and not self.is_empty:
-            text, brief = (each and f"{each} · {self._only}" for each in (text, brief))
+        if self._note and not self.is_empty:
+            text, brief = (each and f"{each} · {self._note}" for each in (text, brief))
         self.title.set_full_text(mark + text, brief and mark + brief)
         colours = QPalette()
         if mark:  # not by a style sheet, which takes Qt half a millisecond
