@@ -154,6 +154,38 @@ def test_the_session_before_is_opened_again_with_its_steps(
     assert pipeline.steps[1].step.parameters["size"] == 5
 
 
+def test_each_file_has_its_own_steps_again(
+    qtbot: QtBot, open_window: Opener, tmp_path: Path
+) -> None:
+    """All had those of the last one, also if they were not looked at before the next start."""
+    sizes = {"a.png": 5, "b.png": 7, "c.png": 9}
+    paths = [write_picture(tmp_path / name, seed) for seed, name in enumerate(sizes)]
+
+    def show(window: MainWindow, name: str) -> None:
+        document = next(each for each in documents(window) if each.title == name)
+        window.open_pictures.show(document)
+        settle(qtbot, window)
+
+    first = open_window()
+    drop(first, paths)
+    qtbot.waitUntil(lambda: len(documents(first)) == len(sizes))
+    for name, size in sizes.items():
+        show(first, name)
+        first.session.set_filter("mean")
+        first.session.set_values("mean", {"size": size})
+    show(first, "b.png")
+    first.close()
+    for names in (["b.png"], ["b.png", "c.png", "a.png"]):
+        window = open_window()
+        window.actions_["reopenSession"].trigger()
+        settle(qtbot, window)
+        assert len(documents(window)) == len(sizes)
+        for name in names:
+            show(window, name)
+            assert window.session.require().step.parameters["size"] == sizes[name]
+        window.close()
+
+
 def test_files_with_channels_and_times_are_opened_again(
     qtbot: QtBot, open_window: Opener, tmp_path: Path
 ) -> None:
@@ -198,7 +230,7 @@ def test_steps_are_dropped_with_files_that_are_gone(
 ) -> None:
     steps = tuple(RunSettings(Step.create(each)) for each in ("gaussian_noise", "median"))
     paths = tuple(tmp_path / name for name in names)
-    window.last_session._before = Kept(paths, Pipeline(steps, place=1))
+    window.last_session._before = Kept(paths, dict.fromkeys(paths, Pipeline(steps, place=1)))
     window.last_session.reopen()
     dialog(qtbot, window, answer).reject()
     load(qtbot, window, picture)
@@ -227,7 +259,13 @@ def test_damaged_settings_are_no_session(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "more", ["", ', "recipe": 3, "off": [], "place": 0', ', "recipe": "{}", "off": [], "place": 0']
+    "more",
+    [
+        "",
+        ', "steps": 3',
+        ', "steps": {"/a.png": {"recipe": 3, "off": [], "place": 0}}',
+        ', "steps": {"/a.png": {"recipe": "{}", "off": [], "place": 0}}',
+    ],
 )
 def test_files_are_opened_also_if_the_steps_cannot_be_read(more: str) -> None:
     assert Kept.from_text(f'{{"files": ["/a.png"]{more}}}') == Kept((Path("/a.png"),))
@@ -242,5 +280,7 @@ def test_steps_that_are_off_and_the_edited_one_are_kept() -> None:
         ),
         place=0,
     )
-    kept = Kept((Path("/a.png"), Path("/é.nii")), steps)
+    one = Pipeline((RunSettings(Step.create("mean")),), place=0)
+    paths = Path("/a.png"), Path("/é.nii"), Path("/b.png")
+    kept = Kept(paths, {paths[0]: steps, paths[1]: one})
     assert Kept.from_text(kept.to_text()) == kept

@@ -11,7 +11,7 @@ A wish that the filter or the machine does not offer is kept for one that does: 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -90,7 +90,7 @@ class Session(Observed):
     - `wanted_gain`: of differences; None for the one that shows most.
     - `gallery`: the runs, with their pictures.
     - `joins`: whether volumes that are opened join others; they take the place of a sample else.
-    - `carried`: steps for the next input that is opened, of an earlier session.
+    - `carried`: steps of an earlier session, by the files that have them once they are shown.
     - `live`: whether the output follows the settings; a result of others is a step for Undo then.
     """
 
@@ -114,8 +114,7 @@ class Session(Observed):
         self.live = True
         self.gallery = Gallery()
         self.joins = False
-        self.carried: tuple[Pipeline, Collection[Path]] | None = None
-        """Steps for the next input that is opened, if it is one of these files."""
+        self.carried: dict[Path, Pipeline] = {}
         self.notice = ""  # which steps were kept or chosen for the input that is shown next
         for each in self.subjects:
             each.follow(self._relay)
@@ -182,10 +181,12 @@ class Session(Observed):
             self.view, self.wanted_gain = view, gain
 
     def with_steps(self, subject: Subject[Any, Any], moment: Moment[Any, Any]) -> Moment[Any, Any]:
-        """Return an opened moment with the steps shown, or of `subject`, as far as they fit."""
-        (carried, files), self.carried = self.carried or (None, ()), None
-        of_files = any(each.path in files for each in parts_of(moment.source))
-        offered = [carried if of_files else None]
+        """Return an opened moment with its own steps, those shown, or of `subject`, if they fit."""
+        paths = [each.path for each in parts_of(moment.source) if each.path is not None]
+        own = next((self.carried.pop(each) for each in paths if each in self.carried), None)
+        if own is not None:  # where it runs was not kept with it
+            own = own.edited(replace(own.present, options=self._wished))
+        offered = [own]
         for each in dict.fromkeys((self.subject, subject)):
             pipeline = each.pipeline
             if pipeline is not None and each.pending is None:
@@ -196,7 +197,7 @@ class Session(Observed):
                     pipeline = pipeline.edited(replace(present, step=step))
             offered.append(pipeline)
         for pipeline in offered:
-            if pipeline is None or len(pipeline.steps) < 2:
+            if pipeline is None or (len(pipeline.steps) < 2 and pipeline is not own):
                 continue
             kept = kept_steps(pipeline, moment.source, subject.slice_axis)
             if kept is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,6 +16,7 @@ from kernelscope.base.errors import AppError
 from kernelscope.base.text import one_line
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.request import RunSettings
+from kernelscope.gui.model.documents import Document
 from kernelscope.gui.model.pipeline import Pipeline
 from kernelscope.gui.session.session import OF_SETTINGS, Session
 from kernelscope.gui.session.subject import INPUT, MOMENT, Fields
@@ -34,14 +36,18 @@ _LAYOUT = (QEvent.Type.Move, QEvent.Type.Resize, QEvent.Type.Show, QEvent.Type.H
 
 class Kept(NamedTuple):
     paths: tuple[Path, ...] = ()
-    steps: Pipeline | None = None
+    steps: Mapping[Path, Pipeline] = {}
 
     def to_text(self) -> str:
-        content: dict[str, object] = {"files": [str(each) for each in self.paths]}
-        if self.steps is not None:
-            content["recipe"] = Recipe(tuple(each.step for each in self.steps.steps)).to_json()
-            content["off"] = [n for n, each in enumerate(self.steps.steps) if not each.on]
-            content["place"] = self.steps.place
+        steps = {
+            str(path): {
+                "recipe": Recipe(tuple(each.step for each in pipeline.steps)).to_json(),
+                "off": [n for n, each in enumerate(pipeline.steps) if not each.on],
+                "place": pipeline.place,
+            }
+            for path, pipeline in self.steps.items()
+        }
+        content = {"files": [str(each) for each in self.paths], "steps": steps}
         return json.dumps(content, ensure_ascii=False)
 
     @classmethod
@@ -52,11 +58,14 @@ class Kept(NamedTuple):
         with contextlib.suppress(ValueError, TypeError, LookupError):
             content = json.loads(text)
             found = cls(tuple(Path(each) for each in content["files"]))
-        with contextlib.suppress(AppError, AssertionError, ValueError, TypeError, LookupError):
-            recipe, off = Recipe.from_json(content["recipe"]), content["off"]
-            steps = (RunSettings(step, on=n not in off) for n, step in enumerate(recipe.steps))
-            found = found._replace(steps=Pipeline(tuple(steps), int(content["place"])))
-        return found
+        steps: dict[Path, Pipeline] = {}
+        for path in found.paths:
+            with contextlib.suppress(AppError, AssertionError, ValueError, TypeError, LookupError):
+                kept = content["steps"][str(path)]
+                recipe, off = Recipe.from_json(kept["recipe"]), kept["off"]
+                each = (RunSettings(step, on=n not in off) for n, step in enumerate(recipe.steps))
+                steps[path] = Pipeline(tuple(each), int(kept["place"]))
+        return found._replace(steps=steps)
 
 
 class LastSession(Watcher):
@@ -94,9 +103,9 @@ class LastSession(Watcher):
         help="window#opening-and-saving",
     )
     def reopen(self) -> None:
-        """Open the files again that were open when the program was closed, with their steps."""
+        """Open the files again that were open when the program was closed, each with its steps."""
         paths, steps = self._before
-        self._session.carried = (steps, paths) if steps is not None else None
+        self._session.carried = dict(steps)
         self._pictures.open_all(paths)
 
     def _keep_files(self) -> None:
@@ -104,10 +113,24 @@ class LastSession(Watcher):
         paths = tuple(self._pictures.files(first=self._pictures.documents.current))
         if not paths:
             return
-        pipeline = self._session.subject.pipeline
-        several = pipeline is not None and len(pipeline.steps) > 1
-        kept = Kept(paths, pipeline if several else None)
+        steps = {path: each for path, each in self._session.carried.items() if path in paths}
+        for document in self._pictures.documents:
+            path, pipeline = document.locate(), self._steps_of(document)
+            if path is not None and pipeline is not None:
+                steps[path.absolute()] = pipeline
+        kept = Kept(paths, {path: each for path, each in steps.items() if path in paths})
         self._settings.set_text(_KEY, kept.to_text())
+
+    def _steps_of(self, document: Document) -> Pipeline | None:
+        subject, moment = self._session.subject, document.history.current
+        if document.history is subject.history:
+            return subject.pipeline
+        settings = document.settings or (moment.settings if moment is not None else None)
+        if settings is None:  # it was never in front
+            return None
+        if moment is None or moment.pipeline is None:
+            return Pipeline.of(moment.steps if moment else (), settings)
+        return moment.pipeline.edited(settings)
 
     def _on_session(self, fields: Fields) -> None:
         if fields & (OF_SETTINGS | {INPUT, MOMENT}):
