@@ -108,6 +108,13 @@ def test_nine_values_have_their_results_times_and_figures_and_a_click_adopts_one
     assert child(real, QSpinBox, "sizeBox").value() == 9
 
 
+def test_the_keyboard_begins_at_the_current_value(qtbot: QtBot, real: MainWindow) -> None:
+    sheet = _sheet(qtbot, real)
+    focused = sheet.focusWidget()
+    assert isinstance(focused, contact_sheet.SheetTile)
+    assert focused.is_current
+
+
 def test_the_best_is_marked_once_all_have_a_figure(
     qtbot: QtBot, real: MainWindow, monkeypatch: pytest.MonkeyPatch
 ) -> None:

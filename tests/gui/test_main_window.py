@@ -60,6 +60,7 @@ from kernelscope.gui.tools.gpu_dialog import GpuDialog
 from kernelscope.gui.tools.manual_window import ManualWindow
 from kernelscope.gui.tools.preferences import Preferences, jpeg_quality
 from kernelscope.gui.viewer.pane import AROUND
+from kernelscope.gui.viewer.plane_canvas import PlaneCanvas
 from kernelscope.gui.widgets.messages import ErrorDialog, ReportDialog
 from kernelscope.gui.widgets.parts import SnugLabel
 from kernelscope.gui.widgets.theme import icon
@@ -328,10 +329,11 @@ def test_formats_are_offered_and_lose_nothing_without_a_word(
     run(qtbot, window)
     target = tmp_path / "flat.jpg"
     press(qtbot, window, "Ctrl+S")
-    save_as(qtbot, window, target)
-    box = dialog(qtbot, window, QMessageBox)
+    choose_files(dialog(qtbot, window, QFileDialog), target)
+    box = dialog(qtbot, window, QMessageBox)  # before its quality, which would be asked in vain
     assert not target.exists()
     answer(qtbot, box, "Save with Loss")
+    dialog(qtbot, window, QInputDialog).accept()
     qtbot.waitUntil(target.exists)
 
 
@@ -869,6 +871,18 @@ def test_results_are_saved_after_every_question(
         wait_until(qtbot, lambda text=notice: text in loaded.statusBar().currentMessage())
         sizes.append(target.stat().st_size)
     assert sizes[0] > 1.2 * sizes[1]
+
+
+def test_the_picture_has_the_keyboard_after_a_start_and_a_click_on_the_tool_bar(
+    qtbot: QtBot, loaded: MainWindow
+) -> None:
+    """Space pressed the button, or nothing, in place of showing the input."""
+    focused = loaded.focusWidget()
+    assert isinstance(focused, PlaneCanvas)
+    for name in ("denoiseTool", "runButton"):
+        qtbot.mouseClick(child(loaded, QToolButton, name), Qt.MouseButton.LeftButton)
+        assert loaded.focusWidget() is focused
+    qtbot.waitUntil(lambda: not loaded.runner.busy)
 
 
 def test_the_quality_of_jpeg_can_be_the_usual_one_again(qtbot: QtBot, window: MainWindow) -> None:

@@ -100,7 +100,7 @@ class ViewBar(QWidget):
         button = QToolButton(self)
         button.setDefaultAction(action)
         dressed(button, f"{action.objectName()}Button", action.toolTip())
-        button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         button.setAutoRaise(True)
         if icon_only:
             button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonIconOnly)

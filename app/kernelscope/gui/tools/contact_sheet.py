@@ -54,6 +54,7 @@ class SheetTile(QWidget):
     """A picture with a caption, which can be clicked, pinned and reached by Tab.
 
     `image`: `picture` as it is drawn. `same`: another tile with the same result, in words.
+    `is_current`: whether the settings have its value.
     `is_waiting`: whether neither a result nor a problem is there.
     """
 
@@ -78,7 +79,7 @@ class SheetTile(QWidget):
         marks = [
             mark
             for mark, here in (
-                ("current", self._current),
+                ("current", self.is_current),
                 ("best", self._best),
                 ("pinned", self._is_pinned),
             )
@@ -88,7 +89,7 @@ class SheetTile(QWidget):
 
     def begin(self, parameter: Parameter, value: Any, *, current: bool) -> None:
         """Have a caption, and wait for the result; before anything else."""
-        self.parameter, self.value, self._current = parameter, value, current
+        self.parameter, self.value, self.is_current = parameter, value, current
         self.caption = parameter.caption(value)
         self.picture: Image | None = None
         self.display: Display | None = None
@@ -129,7 +130,7 @@ class SheetTile(QWidget):
         self._refresh()
 
     def set_current(self, current: bool) -> None:
-        self._current = current
+        self.is_current = current
         self._refresh()
 
     def set_best(self, best: bool) -> None:
@@ -168,7 +169,7 @@ class SheetTile(QWidget):
             part = QRect(QPoint(), self.image.size().boundedTo(frame.size()))
             part.moveCenter(self.image.rect().center())  # reduced, it would show less noise
             draw_still(painter, self.image.copy(part), QRectF(frame))
-        here = (self._best, "★ best"), (self._current, "● current"), (self._is_pinned, "◆ pinned")
+        here = (self._best, "★ best"), (self.is_current, "● current"), (self._is_pinned, "◆ pinned")
         marks = " ".join(mark for is_here, mark in here if is_here)
         lines = TileLine(self.caption, aside=marks), TileLine(self._figures, quiet=True)
         room = QRect(8, self.height() - below - 8, self.width() - 16, below)
@@ -271,6 +272,9 @@ class ContactSheet(ToolWindow):
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
         self.compute(anew=True)
+        for tile in self.tiles:
+            if tile.is_current and not tile.isHidden():
+                tile.setFocus()
 
     def leave(self) -> None:
         """End the work, and close the windows that compare results of this sheet."""

@@ -39,6 +39,7 @@ from kernelscope.files import (
     SAMPLES,
     WRITABLE,
     Format,
+    check_write,
     read_image,
     read_recipe,
     write_image,
@@ -693,12 +694,19 @@ class Pictures(QObject):
         dialog.fileSelected.connect(chosen)
         open_dialog(dialog)
 
-    def _ask_quality(self, savable: Savable, path: Path) -> None:
-        """Write the files; of a JPEG ask for its quality before."""
+    def _ask_quality(self, savable: Savable, path: Path, *, lossy: bool = False) -> None:
+        """Write the files; of a JPEG ask for its quality before, and for any other loss first."""
         first = savable.images[0]
         if path.suffix.lower() not in _JPEG or not isinstance(first, Image):
-            self._write(savable, path)
+            self._write(savable, path, lossy=lossy)
             return
+        try:
+            check_write(path, first.planes.shape, first.dtype, lossy=lossy)
+        except LossyFormat as error:
+            self._on_unwritten(savable, path, None, error)
+            return
+        except ImageWriteError:
+            pass  # reported when it is written
         own = jpeg_quality(self.settings)
         source = "Usual" if own is None else "As set in Edit > Preferences"
         usual = own or jpeg_coding(first.pixels, first.metadata).quality
@@ -708,7 +716,9 @@ class Pictures(QObject):
         dialog.setIntRange(1, 100)
         dialog.setIntValue(usual)
         dialog.setOkButtonText("Save")
-        dialog.intValueSelected.connect(lambda quality: self._write(savable, path, quality))
+        dialog.intValueSelected.connect(
+            lambda quality: self._write(savable, path, quality, lossy=lossy)
+        )
         open_dialog(dialog)
         # A digit that was typed before this was there would replace the number.
         for box in dialog.findChildren(QDialogButtonBox):
@@ -774,7 +784,7 @@ class Pictures(QObject):
 
         def answered(answer: str) -> None:
             if answer == go_on:
-                self._write(savable, path, quality, lossy=True)
+                self._ask_quality(savable, path, lossy=True)
             else:
                 self.save(savable._replace(name=stem(path)))
 

@@ -92,7 +92,9 @@ class ToolBar(QToolBar):
                 button.setObjectName(f"{action.objectName()}Tool")
                 button.setAccessibleName(button.text())
                 button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
-                button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+                button.setFocusPolicy(
+                    Qt.FocusPolicy.TabFocus
+                )  # after a click, Space is the picture's
                 button.setAutoRaise(True)
                 hint = button.sizeHint()
                 button.setMinimumSize(hint.width() + _ROOM, max(hint.height(), _BUTTON_HEIGHT))
@@ -129,7 +131,7 @@ class RunBar(QWidget):
             button.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
             button.setMinimumHeight(34)
             theme.set_role(button, "primary" if action is run else "")
-            button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+            button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
             buttons.addWidget(button, 3 if action is run else 2)
         self._bar = dressed(QProgressBar(self), "progress", "Progress")
         self._bar.setTextVisible(False)

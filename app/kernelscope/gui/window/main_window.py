@@ -328,6 +328,8 @@ class MainWindow(Frame):
             more = greeting if self._greets else self.session.take_notice()
             self.show_status("  ".join(filter(None, (subject.announce(), more))))
             self._greets = False
+            if self.focusWidget() in (None, self.panel):  # the one after the start
+                self.page.canvas.focus()
             if not self.session.live:  # otherwise live runs prepare the code
                 self._warm_up()
         if fields & {KIND, SHOWN}:
