@@ -885,6 +885,17 @@ def test_the_picture_has_the_keyboard_after_a_start_and_a_click_on_the_tool_bar(
     qtbot.waitUntil(lambda: not loaded.runner.busy)
 
 
+def test_a_residual_is_announced_while_it_is_computed(qtbot: QtBot, loaded: MainWindow) -> None:
+    run(qtbot, loaded)
+    settle(qtbot, loaded)
+    caption = loaded.page.canvas.output.title
+    loaded.actions_["viewResidual"].trigger()
+    assert caption.full_text == "Residual: computing…"
+    settle(qtbot, loaded)
+    assert caption.full_text.startswith("Residual: ")
+    assert "computing" not in caption.full_text
+
+
 def test_the_quality_of_jpeg_can_be_the_usual_one_again(qtbot: QtBot, window: MainWindow) -> None:
     preferences = Preferences(window.settings)
     qtbot.addWidget(preferences)

@@ -182,7 +182,15 @@ class Page(QWidget, Generic[Opened, Part]):
             self._draw_at_once()
         elif self.subject.result is not None:
             draw = self.subject.to_draw(self.subject.view.camera.device_scale)
-            self._background.start(self._topic("draw"), draw, self._show_drawing)
+
+            def failed(error: Exception) -> None:
+                self._show_drawing(self.subject.drawing)
+                self._background.report(error)
+
+            view, drawing = self._session.view, self.subject.drawing
+            if drawing is not None and drawing.view is not view:  # which may take seconds
+                self.canvas.output.set_caption(f"{view.capitalize()}: computing…")
+            self._background.start(self._topic("draw"), draw, self._show_drawing, failed)
 
     def _draw_at_once(self) -> None:
         if self.subject.source is not None:
