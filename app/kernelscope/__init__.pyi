@@ -234,9 +234,9 @@ def collaborative(
         How the noise depends on the brightness and on its neighbours. 'auto': Found from the
         picture; a notice says how sure that is. 'white': The same everywhere. 'camera': Photons
         and read-out: variance a · mean + b, found from the picture. It is made equal before,
-        and brought back after (Anscombe's transform). For raw files and linear pictures: a JPEG
-        has correlated noise, which *As the picture* finds. 'correlated': Neighbours have noise
-        in common, as after scaling or demosaicing: found as a spectrum.
+        and brought back after (Anscombe's transform). For raw files and linear pictures: the
+        error of a JPEG is another, which *As the picture* finds. 'correlated': Neighbours have
+        noise in common, as after scaling or demosaicing: found as a spectrum.
     strength : float, default 100.0
         Of the noise, how much is removed: 100 % suits its sigma, more smooths more. Allowed: 0
         to 1000 %.
@@ -1905,9 +1905,9 @@ def nlm(
         How the noise depends on the brightness and on its neighbours. 'auto': Found from the
         picture; a notice says how sure that is. 'white': The same everywhere. 'camera': Photons
         and read-out: variance a · mean + b, found from the picture. It is made equal before,
-        and brought back after (Anscombe's transform). For raw files and linear pictures: a JPEG
-        has correlated noise, which *As the picture* finds. 'correlated': Neighbours have noise
-        in common, as after scaling or demosaicing: found as a spectrum.
+        and brought back after (Anscombe's transform). For raw files and linear pictures: the
+        error of a JPEG is another, which *As the picture* finds. 'correlated': Neighbours have
+        noise in common, as after scaling or demosaicing: found as a spectrum.
     strength : float, default 100.0
         Of the noise, how much is removed: 100 % suits its sigma, more smooths more. Allowed: 0
         to 1000 %.
@@ -2598,9 +2598,9 @@ def sliding_dct(
         How the noise depends on the brightness and on its neighbours. 'auto': Found from the
         picture; a notice says how sure that is. 'white': The same everywhere. 'camera': Photons
         and read-out: variance a · mean + b, found from the picture. It is made equal before,
-        and brought back after (Anscombe's transform). For raw files and linear pictures: a JPEG
-        has correlated noise, which *As the picture* finds. 'correlated': Neighbours have noise
-        in common, as after scaling or demosaicing: found as a spectrum.
+        and brought back after (Anscombe's transform). For raw files and linear pictures: the
+        error of a JPEG is another, which *As the picture* finds. 'correlated': Neighbours have
+        noise in common, as after scaling or demosaicing: found as a spectrum.
     strength : float, default 100.0
         Of the noise, how much is removed: 100 % suits its sigma, more smooths more. Allowed: 0
         to 1000 %.
