@@ -15,10 +15,11 @@ import os
 import sys
 import tempfile
 import time
+import traceback
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -121,11 +122,10 @@ class Studio:
         while not condition():
             self.app.processEvents(QEventLoop.ProcessEventsFlag.AllEvents, 50)
             if time.monotonic() > end:
-                seen = [each for each in self.app.topLevelWidgets() if each.isVisible()]
+                seen = [each for each in QApplication.topLevelWidgets() if each.isVisible()]
                 texts = [label.text() for each in seen for label in each.findChildren(QLabel)]
                 print("waited in vain; the windows say:", *texts, sep="\n  ", file=sys.stderr)
-                sys.stderr.flush()
-                os._exit(1)  # threads of the worker may still run
+                _end(1)
 
     def settle(self) -> None:
         end = time.monotonic() + 0.5
@@ -144,7 +144,7 @@ class Studio:
         connection = self.window.runner.finished.connect(lambda result: ended.append(result))
         self.window.runner.run()
         self.wait(lambda: bool(ended) and not self.window.runner.busy)
-        self.window.runner.disconnect(connection)
+        self.window.runner.finished.disconnect(connection)
         self.settle()
 
     def run_levels(self, device: str, *levels: str) -> None:
@@ -258,7 +258,7 @@ def denoise(studio: Studio) -> None:
     studio.run()
     studio.window.page.use_output()
     studio.wait(lambda: studio.window.pictures.canvas.reference is not None)
-    studio.window.filter_shelf.denoise()
+    studio.window.steps.denoise()
     studio.wait(lambda: studio.window.session.filter_id == "collaborative")
     studio.run()
     studio.raise_dock("qualityDock")
@@ -439,7 +439,7 @@ def edited_kernel(studio: Studio) -> None:
     editor.setPlainText(editor.toPlainText().replace(line, line.replace("row[t]", "rows[t]")))
     viewer.panel.compile()
     studio.wait(lambda: "error" in state.text())
-    editor.next_message()
+    editor.go_to_message(1)
     studio.take("edited-kernel", 1280, 760, viewer)
     viewer.close()
 
@@ -573,9 +573,18 @@ def main() -> None:
         else:
             offered[name](studio)
         studio.window.close()
+
+
+def _end(status: int) -> NoReturn:
     sys.stdout.flush()
-    os._exit(0)  # threads of a compiler may still run
+    sys.stderr.flush()
+    os._exit(status)  # threads of a compiler or a worker may still run
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except Exception:
+        traceback.print_exc()
+        _end(1)
+    _end(0)
