@@ -103,6 +103,7 @@ def times(report: Report, *, waiting: bool = False, quantity: str = TIME) -> str
         Quantity of the published figures.
     """
     series = list(dict.fromkeys(row.series for row in report.rows if row.seconds))
+    mixed = len({row.channels for row in report.rows}) > 1
 
     def fits(figure: PublishedFigure) -> bool:
         if figure.quantity != quantity or quantity == PSNR:
@@ -114,7 +115,7 @@ def times(report: Report, *, waiting: bool = False, quantity: str = TIME) -> str
         theirs = [f for f in all_figures() if fits(f) and f.is_about(rows[0])]
         return (
             rows[0].label,
-            rows[0].size,
+            rows[0].size + ", RGB" * (mixed and rows[0].channels == 3),
             *(milliseconds(found.get(name), waiting) for name in series),
             decibels(rows) if quantity == PSNR else "",
             "; ".join(dict.fromkeys(map(quote, theirs))),
