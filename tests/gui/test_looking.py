@@ -424,7 +424,11 @@ def show_residual(qtbot: QtBot, looked: Looked) -> None:
 def residuals_are_read_off_laid_over_the_input_and_have_diverging_colours(
     qtbot: QtBot, looked: Looked
 ) -> None:
+    button = child(looked.window, QToolButton, "viewResidualButton")
+    place = button.mapTo(looked.window, QPoint())
     show_residual(qtbot, looked)
+    assert child(looked.window, QToolButton, "autoGain").isVisible()
+    assert button.mapTo(looked.window, QPoint()) == place, "a second click would hit another button"
     change = float(looked.after[10, 20]) - float(looked.before[10, 20])
     hover(looked.output, QPointF(20.5, 10.5))
     assert f"   residual {change:.4g}" in looked.pixel

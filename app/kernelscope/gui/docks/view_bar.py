@@ -42,14 +42,6 @@ class ViewBar(QWidget):
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(2)
         row.addWidget(tool_row("viewButtons", steps), 1)  # a menu has those without room
-        for action in arrangements:
-            row.addWidget(self._button(action, icon_only=True))
-        for action in views:
-            row.addWidget(button := self._button(action))
-            action.changed.connect(partial(self._offer, button))
-            self._offer(button)
-        row.addSpacing(4)
-
         self._gain = dressed(
             _GainBox(self), "gain", "Gain of differences", tip="How much differences are amplified"
         )
@@ -66,8 +58,15 @@ class ViewBar(QWidget):
         )
         self._auto.setChecked(True)
         self._auto.toggled.connect(self.gain_changed)
-        for widget in (self._gain, self._auto):
+        for widget in (self._gain, self._auto):  # where no button moves from under the pointer
             row.addWidget(widget)
+        row.addSpacing(4)
+        for action in arrangements:
+            row.addWidget(self._button(action, icon_only=True))
+        for action in views:
+            row.addWidget(button := self._button(action))
+            action.changed.connect(partial(self._offer, button))
+            self._offer(button)
         row.addSpacing(4)
         self.display_button = self._button(display, icon_only=True)
         row.addWidget(self.display_button)
