@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 
-from PySide6.QtCore import QPointF, QRect
+from PySide6.QtCore import QPointF, QRect, QSizeF
 from PySide6.QtGui import QGuiApplication, QImage, QPainter
 
 from kernelscope.gui.model.display import Display
@@ -54,12 +54,12 @@ def measured(image: Image, scale: float) -> tuple[float, float, float]:
     """Return the times to reduce, to paint, and to paint with another level."""
     automatic = Display.automatic(image.planes)
     room = QImage(VIEW, VIEW, QImage.Format.Format_RGB32)
-    pyramid = Pyramid(image.planes).prepare(scale)
+    pyramid, cell = Pyramid(image.planes).prepare(scale), QSizeF(scale, scale)
 
     def paint(display: Display) -> None:
-        layer = Layer(image, pyramid, 0, display)
+        layer = Layer(image.planes, pyramid, 0, display)
         painter = QPainter(room)
-        layer.paint(painter, QPointF(), scale, QRect(0, 0, VIEW, VIEW), lambda *_: None)
+        layer.paint(painter, QPointF(), cell, QRect(0, 0, VIEW, VIEW), lambda *_: None)
         painter.end()
 
     reducing = least(lambda: Pyramid(image.planes).prepare(scale))
