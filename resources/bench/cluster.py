@@ -55,32 +55,32 @@ def make(folder: Path) -> None:
         write_image(Image.from_array(pixels), folder / f"{number:03}.tif")
 
 
-class Finishing:
+class TimedBatch(cluster.ClusterBatch):
     """Adds up the seconds in which the client moves results and writes the journal."""
 
-    def __init__(self) -> None:
-        self.seconds, self._finish = 0.0, cluster.finish
-        cluster.finish = self
+    seconds = 0.0
 
-    def __call__(self, *arguments: Any) -> FileOutcome:
+    def _finish(self, *arguments: Any) -> FileOutcome:
         start = time.perf_counter()
-        outcome = self._finish(*arguments)
+        outcome = super()._finish(*arguments)
         self.seconds += time.perf_counter() - start
         return outcome
 
 
-def run(client: Any, folder: Path) -> tuple[float, list[FileOutcome]]:
+def run(client: Any, folder: Path) -> tuple[float, float, list[FileOutcome]]:
+    """Return the seconds of a batch, those of its client, and the outcomes of its files."""
     out = folder / "out"
     shutil.rmtree(out, ignore_errors=True)
     items = find_items([folder / "in"], out).items
     journal = Journal(out, RECIPE)
     settings = TaskSettings(RECIPE, RunOptions(device=Device.CPU), out / PARTS, threads=1)
     start = time.perf_counter()
-    outcomes = cluster.ClusterBatch(items, settings, client).run(journal, CancelToken())
+    batch = TimedBatch(items, settings, client)
+    outcomes = batch.run(journal, CancelToken())
     seconds = time.perf_counter() - start
     journal.close()
     assert [each.status for each in outcomes] == [FileState.DONE] * COUNT
-    return seconds, outcomes
+    return seconds, batch.seconds, outcomes
 
 
 def copied(folder: Path) -> float:
@@ -125,13 +125,15 @@ def main() -> None:
         clients = {n: stack.enter_context(cluster.local_workers(n, None, 1)) for n in (1, 2)}
         for client in clients.values():
             run(client, folder)
-        finishing, taken, outcomes = Finishing(), {1: [], 2: []}, []
+        taken: dict[int, list[float]] = {1: [], 2: []}
+        finishing, outcomes = 0.0, []
         for _ in range(ROUNDS):
             for count, client in clients.items():
-                seconds, done = run(client, folder)
+                seconds, of_client, done = run(client, folder)
+                finishing += of_client
                 taken[count].append(seconds)
                 outcomes += done if count == 1 else []
-        client_seconds = finishing.seconds / (2 * ROUNDS * COUNT)
+        client_seconds = finishing / (2 * ROUNDS * COUNT)
         disk = copied(folder)
         both = [*(folder / "in").iterdir(), *(folder / "out").glob("*.tif")]
         size = sum(path.stat().st_size for path in both) / COUNT
@@ -143,9 +145,9 @@ def main() -> None:
     print("\n".join(f"{key}: {value}" for key, value in facts.items()))
     print(f"load: {os.getloadavg()[0]:.2f}")
     print(f"{COUNT} pictures of {SIDE}² bytes, median 9; {size / 1e6:.2f} MB in and out a file")
-    for count, seconds in taken.items():
-        rounds = ", ".join(f"{each:.2f}" for each in seconds)
-        print(f"{count} workers: {statistics.median(seconds):.2f} s ({rounds})")
+    for count, times in taken.items():
+        rounds = ", ".join(f"{each:.2f}" for each in times)
+        print(f"{count} workers: {statistics.median(times):.2f} s ({rounds})")
     print(f"scaling: {statistics.median(taken[1]) / statistics.median(taken[2]):.2f}")
     print("; ".join(f"{part} {seconds * 1e3:.1f} ms" for part, seconds in parts.items()))
     print(f"client: {client_seconds * 1e3:.2f} ms a file")
