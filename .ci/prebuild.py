@@ -40,16 +40,17 @@ def requests(  # noqa: C901 - nested loops over what is compiled
     from kernelscope.engine.request import Request
     from kernelscope.library import arrays
     from kernelscope.schema.devices import Device
+    from kernelscope.schema.parameters import MaskParameter
     from kernelscope.schema.samples import Kind
 
     spec = filters.get(filter_id)
     random = np.random.default_rng(0)
+    sources: list[Any] = []
     if spec.kind is Kind.VOLUME:
         volume = (random.random((12, 12, 12)) * 200).astype(np.float32)
         counts = (1,) if usual_only else (1, 2, 3)
-        sources = [arrays.scan([("a", volume)] * count) for count in counts]
+        sources += [arrays.scan([("a", volume)] * count) for count in counts]
     else:
-        sources = []
         for dtype in DTYPES[:1] if usual_only else DTYPES:
             white = 1 if dtype == "float32" else np.iinfo(dtype).max
             for shape in ((side, side), (side, side, 3)):
@@ -62,8 +63,9 @@ def requests(  # noqa: C901 - nested loops over what is compiled
     for parameter in () if usual_only else spec.parameters:
         for value in parameter.variants(usual[parameter.name], VARIANTS):
             settings.append({parameter.name: value})
-        if device == "cpu":  # the larger the weights of a mask, the wider the type of its sums
-            for preset in getattr(parameter, "presets", ()):
+        # The larger the weights of a mask, the wider the type of its sums.
+        if device == "cpu" and isinstance(parameter, MaskParameter):
+            for preset in parameter.presets:
                 settings.append({parameter.name: preset.fill(parameter.maximum)})
     for source in sources:
         for border in spec.borders[:1] if usual_only else spec.borders:

@@ -77,10 +77,9 @@ def on_files(files: Files, config: Any) -> Files:
         elif file.src_uri.startswith("docs/"):
             _place(file, file.dest_uri.removeprefix("docs/"))
     for name in handbook.GENERATED:
-        uri = f"docs/{name}.md"
-        files.append(File.generated(config, uri, content=handbook.page(name)))
-        generated = files.get_file_from_path(uri)
+        generated = File.generated(config, f"docs/{name}.md", content=handbook.page(name))
         _place(generated, generated.dest_uri.removeprefix("docs/"))
+        files.append(generated)
     for script in sorted(SCRIPTS.glob("*.js")):
         files.append(File.generated(config, f"assets/{script.name}", abs_src_path=str(script)))
     wanted = [(RESOURCES / page).resolve() for pages in OTHERS.values() for page in pages]

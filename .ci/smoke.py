@@ -132,12 +132,12 @@ def show_window(picture: Path) -> int:
             else:
                 QTimer.singleShot(50, self.look)
 
-        def open_first(self, path: Path | None) -> None:
-            super().open_first(path)
+        def open_first(self, path: Path | None, *more: Path) -> None:
+            super().open_first(path, *more)
             QTimer.singleShot(50, self.look)
             QTimer.singleShot(120_000, self.close)
 
-    application.MainWindow = Window  # type: ignore[misc]
+    application.MainWindow = Window  # type: ignore[attr-defined]
     return application.run(None)
 
 

@@ -22,7 +22,8 @@ FILE = Path(__file__).parent / "notebooks" / "library.ipynb"
 
 def read() -> dict[str, Any]:
     """Return the notebook."""
-    return json.loads(FILE.read_text(encoding="utf-8"))
+    notebook: dict[str, Any] = json.loads(FILE.read_text(encoding="utf-8"))
+    return notebook
 
 
 def run(notebook: dict[str, Any]) -> Iterator[list[dict[str, Any]]]:

@@ -72,7 +72,7 @@ def with_noise(name: str, sigma: float) -> Pixels:
     return (clean + random.normal(0, sigma / 255, clean.shape)).astype(np.float32)
 
 
-def psnr(pixels: Pixels, clean: Pixels) -> float:
+def psnr(pixels: NDArray[Any], clean: Pixels) -> float:
     error = np.mean((np.clip(pixels, 0, 1).astype(np.float64) - clean) ** 2)
     return float(10 * np.log10(1 / error))
 

@@ -117,8 +117,8 @@ class Watch(QObject):
         assert self.wanted is not None
         if shown is None or not alike(shown, self.wanted):
             return False
-        visible = self.window.session.pictures.visible_parts(self.wanted)
-        return shown.region is None or any(map(shown.region.contains, visible))
+        visible: Any = self.window.session.pictures.visible_parts(self.wanted)
+        return shown.region is None or any(shown.region.contains(part) for part in visible)
 
     def stop(self) -> None:
         if self.wanted is not None:
@@ -207,7 +207,7 @@ def measure(
         last = window.live.last  # before the whole, which follows a part when the user pauses
         assert last is not None
         computing.append(last.seconds)
-    shown, painted = last.request, last.output.planes
+        shown, painted = last.request, last.output.planes
     part = shown.region
     fresh = execute(window.session.subject.request(window.session.require()), backends)
     whole = fresh.output.planes

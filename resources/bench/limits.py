@@ -127,7 +127,7 @@ def copy_ms(bytes_read: int, bytes_written: int) -> float:
         ended.record()
         ended.synchronize()
         times.append(cupy.cuda.get_elapsed_time(begun, ended))
-    return round(statistics.median(times[2:]), 4)
+    return round(float(statistics.median(times[2:])), 4)
 
 
 def cubins(cases: Iterable[Case], side: int, dtype: str) -> Iterator[Cubin]:

@@ -105,8 +105,9 @@ def manual_blocks() -> dict[Path, dict[str, str]]:
 def filled(text: str, contents: dict[str, str]) -> str:
     """Return a page with `contents` between its marks."""
     for name, content in contents.items():
-        pattern = rf"(<!-- {name} -->\n).*?(<!-- end of {name} -->)"
-        text, count = re.subn(pattern, lambda m, c=content: f"{m[1]}{c}\n{m[2]}", text, flags=re.S)
+        pattern = rf"(?<=<!-- {name} -->\n).*?(?=<!-- end of {name} -->)"
+        literal = content.replace("\\", r"\\")
+        text, count = re.subn(pattern, f"{literal}\n", text, flags=re.S)
         if count != 1:
             raise LookupError(f"The page has {count} places for {name}.")
     return text

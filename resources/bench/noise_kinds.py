@@ -41,7 +41,7 @@ def correlated(clean: Picture, sigma: float) -> Picture:
     """Return a picture with noise that was blurred by 0.7 pixels, of this sigma of 255 after it."""
     noise = np.random.default_rng(3).normal(0, 1, clean.shape)
     noise = gaussian_filter(noise, (0.7, 0.7, 0), mode="wrap")
-    return clean + noise * (sigma / 255 / noise.std())
+    return np.asarray(clean + noise * (sigma / 255 / noise.std()))
 
 
 _GREEN = np.array([[0, 1, 0], [1, 4, 1], [0, 1, 0]]) / 4

@@ -273,10 +273,8 @@ def beside_c(report: Report) -> str:
                 )
 
     found = list(lines())
-    headings = (
-        *("filter", "size", "serial, ms", f"{C_PEER}, ms", "serial / C", "between"),
-        *(f"{SIZED_C}, ms", "serial / it"),
-    )
+    headings = ["filter", "size", "serial, ms", f"{C_PEER}, ms", "serial / C", "between"]
+    headings += [f"{SIZED_C}, ms", "serial / it"]
     if not any(cells[-1] for cells in found):
         headings, found = headings[:-2], [cells[:-2] for cells in found]
     return table(headings, found, text=2) if found else MISSING

@@ -128,11 +128,11 @@ def develop(dng: Path, *denoise: bytes) -> Pixels:
     steps = "".join(_STEP.format(each.hex()) for each in denoise)
     sidecar.write_text(_SIDECAR.format(count=len(denoise), steps=steps), encoding="utf-8")
     output.unlink(missing_ok=True)
-    settings = ("imageio/format/tiff/bpp=16", "darkroom/workflow=none")
-    settings = (*settings, "darkroom/chromatic-adaptation=legacy")
+    settings = ["imageio/format/tiff/bpp=16", "darkroom/workflow=none"]
+    settings.append("darkroom/chromatic-adaptation=legacy")
     own = (f"--{name}dir={dng.parent / name}" for name in ("config", "cache"))
-    words = ["darktable-cli", dng, sidecar, output, "--icc-type", "SRGB", "--hq", "true"]
-    words += ["--apply-custom-presets", "false", "--core", "--disable-opencl"]
+    words = ["darktable-cli", *map(str, (dng, sidecar, output)), "--icc-type", "SRGB"]
+    words += ["--hq", "true", "--apply-custom-presets", "false", "--core", "--disable-opencl"]
     words += ["--library", ":memory:", *(part for each in own for part in each.split("="))]
     words += [part for each in settings for part in ("--conf", f"plugins/{each}")]
     subprocess.run(words, check=True, capture_output=True)
@@ -140,7 +140,7 @@ def develop(dng: Path, *denoise: bytes) -> Pixels:
 
 
 def in_opencv(noisy: Pixels, h: float) -> Pixels:
-    return cv2.fastNlMeansDenoisingColored(noisy, None, h, h, 7, 21) / 255
+    return np.asarray(cv2.fastNlMeansDenoisingColored(noisy, None, h, h, 7, 21) / 255)
 
 
 def best(results: Iterable[Pixels], psnr: Callable[[Pixels], float]) -> Pixels:
@@ -218,7 +218,7 @@ def sheet(pictures: Sequence[Sequence[Pixels]]) -> NDArray[np.uint8]:
         lines.append(np.hstack([part for each in parts for part in (each, gap)][:-1]))
     gap = np.ones((8, lines[0].shape[1], 3))
     stacked = np.vstack([part for each in lines for part in (each, gap)][:-1])
-    return np.rint(stacked.clip(0, 1) * 255).astype(np.uint8)
+    return np.asarray(np.rint(stacked.clip(0, 1) * 255), np.uint8)
 
 
 def page(rows: str) -> str:

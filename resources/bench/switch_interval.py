@@ -17,6 +17,7 @@ import threading
 import time
 
 import numpy as np
+from numpy.typing import NDArray
 from PySide6.QtCore import QCoreApplication, Qt, QTimer
 
 from kernelscope.base import jit
@@ -28,7 +29,7 @@ PERIOD = 0.005
 
 
 @jit.kernel
-def add_up(values, times):
+def add_up(values: NDArray[np.float64], times: int) -> float:
     total = 0.0
     for _ in range(times):
         for value in values:
