@@ -227,8 +227,12 @@ def test_panels_are_offered_once_they_have_something_and_take_turns(
     assert not any(button(window, each).isVisible() for each in names)
     load(qtbot, window, picture)
     assert not any(button(window, each).isVisible() for each in names)
+    QApplication.processEvents()
+    height = window.statusBar().height()
     run(qtbot, window)
     qtbot.waitUntil(lambda: button(window, DockName.RUNS).text() == "Runs 1")
+    QApplication.processEvents()
+    assert window.statusBar().height() == height, "the pictures would move"
     assert [button(window, each).isVisible() for each in names] == [True, True, True, False, False]
     window.measuring.add(Shape.ELLIPSE)
     qtbot.waitUntil(lambda: button(window, DockName.MEASURE).text() == "Measure 1")

@@ -340,7 +340,13 @@ class PanelButtons(QWidget):
                 self._buttons[each.name] = button
         in_row(*self._buttons.values(), of=self, margins=0, spacing=2)
         dressed(self, "panelButtons", "Panels at the bottom")
+        self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
         self._show()
+
+    def sizeHint(self) -> QSize:
+        """As high as with a button: the pictures would move when the first one comes."""
+        heights = [each.sizeHint().height() for each in self._buttons.values()]
+        return super().sizeHint().expandedTo(QSize(0, max(heights)))
 
     def show_state(self, state: WindowState) -> None:
         """Offer panels that have something; those beside the pictures open by themselves."""
