@@ -61,8 +61,8 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     *(("laplace", {"form": form, "negative": "absolute"}) for form in ("4", "8", "5x5")),
     ("rotating_mask", {}),
     ("greyscale", {}),
-    *(("nlm", {"patch": side}) for side in (3, 7, 9)),
-    ("nlm", {"patch": 5, "search": "image"}),
+    *(("nlm", {"patch": side, "weights": "gaussian"}) for side in (3, 7, 9)),
+    ("nlm", {"patch": 5, "weights": "gaussian", "search": "image"}),
     *(("mri_nlm", {"dimensions": each, "sigma": 20.0}) for each in ("3d", "2d")),
 ]
 
