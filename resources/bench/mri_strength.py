@@ -5,6 +5,7 @@ Run from the root of the checkout: python resources/bench/mri_strength.py
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,8 @@ from kernelscope.files.volumes import read_volume
 from kernelscope.images.phantom import Contrast, ScannerNoise, add_noise, head
 from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
+
+sys.path.append(str(Path(__file__).parents[2]))
 from tests.scans import MNI_T1
 
 LEVELS = (2, 4, 6, 8)

@@ -6,8 +6,8 @@ The anatomy is a data file of nilearn, which the tests need as well.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,10 @@ from numpy.typing import NDArray
 
 import kernelscope
 from kernelscope.files.volumes import read_volume
+
+sys.path.append(str(Path(__file__).parents[2]))
 from tests.engine.test_stack_noise import light, stack
+from tests.scans import MNI_T1
 
 SIDE = 56
 FILTERS = ("mri_nlm", "volume_dct", "volume_collaborative")
@@ -50,11 +53,7 @@ def phantom() -> Voxels:
 
 def anatomy() -> Voxels:
     """Return the middle of the T1w template of MNI, whose 99.95th percentile is 255."""
-    spec = find_spec("nilearn")
-    assert spec is not None
-    assert spec.origin is not None
-    folder = Path(spec.origin).parent / "datasets" / "data"
-    whole = read_volume(folder / "mni_icbm152_t1_tal_nlin_sym_09a_converted.nii.gz").voxels
+    whole = read_volume(MNI_T1).voxels
     whole = whole.transpose()  # x first, as nibabel has it: the packages got the same noise
     scaled = np.clip(whole.astype(np.float32) * 255 / np.percentile(whole, 99.95), 0, 255)
     return middle(scaled.astype(np.float32), 96)
