@@ -27,6 +27,7 @@ from kernelscope.engine.timing import Stage
 from kernelscope.files import write_image
 from kernelscope.gui.model.runs import Runs
 from kernelscope.gui.tools.memory_ladder_window import MemoryLadderBars, MemoryLadderWindow
+from kernelscope.gui.widgets.tables import BARS
 from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image
 from kernelscope.schema.devices import Device
@@ -376,6 +377,28 @@ def test_work_without_end_is_refused_level_by_level(
     text = child(window, MemoryLadderBars, "memoryLadderBars").accessibleDescription()
     assert "Global memory: That reads too often. Choose a smaller picture." in text
     assert "Uncoalesced: at least" in text
+
+
+def test_a_level_without_a_bar_does_not_shorten_the_others(
+    qtbot: QtBot, window: MemoryLadderWindow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    count = Tracer.count
+
+    def refuse(self: Tracer, request: Request, level: object, *more: object) -> object:
+        if getattr(level, "id", "") == "single-block":
+            raise AppError("That reads too often.", "Choose a smaller picture.")
+        return count(self, request, level, *more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Tracer, "count", refuse)
+    window.show_request(request_of(side=256, size=3), Recorded.read())
+    wait(qtbot, window)
+    bars = child(window, MemoryLadderBars, "memoryLadderBars")
+    assert "Single block: That reads too often." in bars.accessibleDescription()
+    items = [bars.topLevelItem(row) for row in range(bars.topLevelItemCount())]
+    drawn = [item.data(2, BARS) for item in items if item is not None]
+    places = [place for each in drawn if each for _, *ends in each for place in ends if place]
+    assert max(places) == 1
+    assert len(places) > 4, "bounds and recorded times"
 
 
 def test_closing_gives_up_and_a_filter_without_kernels_is_refused(

@@ -93,9 +93,8 @@ class MemoryLadderBars(QTreeWidget):
         self.setAccessibleDescription(
             "\n".join(f"{each.rung.level.name}: {each.text()}" for each in steps)
         )
-        times = [each.prediction.seconds for each in steps if each.prediction is not None]
-        times += [each.seconds for each in steps if each.seconds is not None]
-        longest = max(times, default=1.0)
+        drawn = [(each.prediction, each.seconds) for each in steps if each.prediction is not None]
+        longest = max((max(least.seconds, own or 0) for least, own in drawn), default=1.0)
         most = max((sum(count for _, count in each.loads) for each in steps), default=1)
         width = self.fontMetrics().horizontalAdvance
         briefs = [each.brief() for each in steps if each.prediction is not None]
@@ -150,7 +149,7 @@ _CSV_FILES = "CSV table (*.csv)"
 
 _NOTE = (
     "The least time assumes that the slowest unit is busy all the time; ▼ is a time of the same "
-    "work on the same card, recorded or of this session. Its axis is logarithmic."
+    "work on the same card, recorded or of this session."
 )
 
 
