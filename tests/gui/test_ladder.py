@@ -321,14 +321,14 @@ def test_bars_are_as_long_as_the_times_and_name_their_scale(qtbot: QtBot) -> Non
 def test_times_of_another_mask_are_marked_at_the_heading_and_each_level(
     qtbot: QtBot, ready: MainWindow
 ) -> None:
-    rungs, mark = ready.levels.ladder.rungs, "⚠ Other settings: mask size 3, "
+    rungs, mark = ready.levels.ladder.rungs, "⚠ Other settings: mask size 9, "
     fold, usual = rungs.headings[Device.GPU], rungs.palette().text().color()
     assert mark not in fold.text(0)
     assert fold.foreground(0).color() == usual
     ready.session.set_values("mean", {"size": 15})
     qtbot.waitUntil(lambda: mark in " ".join(fold.text(0).split()))
     assert fold.foreground(0).color() != usual
-    assert "These are other settings: mask size 3, " in item_of(rungs, TUNED).toolTip(0)
+    assert "These are other settings: mask size 9, " in item_of(rungs, TUNED).toolTip(0)
 
 
 def test_a_level_without_a_recorded_figure_says_so_and_where_to_see_it(
