@@ -607,17 +607,22 @@ def test_numpy_shows_the_output_and_the_code_computes_it_once_more(
     assert not subject.history.undo_name, "it is the same step"
 
 
+def take_too_long(window: MainWindow, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the view take four times as long as a gesture allows, and smaller parts their share."""
+    monkeypatch.setattr(freshness, "_SMALLEST_SIDE", 2)
+    pace = window.live.pace
+    monkeypatch.setattr(pace, "record", lambda *_, **__: None)
+    monkeypatch.setattr(pace, "expect", lambda each: 4 * LOOKING * pixels_of(each) / 1200)
+    monkeypatch.setattr(pace, "is_sure", lambda _: True)
+
+
 def test_the_part_keeps_its_size_when_a_value_is_chosen(
     qtbot: QtBot, live_window: MainWindow, picture: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It shrank to a part that was there within 0.1 s, as while a slider moves."""
     load(qtbot, live_window, picture)
     settled(qtbot, live_window)
-    monkeypatch.setattr(freshness, "_SMALLEST_SIDE", 2)
-    pace = live_window.live.pace
-    monkeypatch.setattr(pace, "record", lambda *_, **__: None)
-    monkeypatch.setattr(pace, "expect", lambda each: 4 * LOOKING * pixels_of(each) / 1200)
-    monkeypatch.setattr(pace, "is_sure", lambda _: True)
+    take_too_long(live_window, monkeypatch)
     subject = live_window.session.pictures
     size(live_window, 7)
     settle(qtbot, live_window)
@@ -639,11 +644,7 @@ def test_a_line_that_is_dragged_asks_for_the_part_beside_it(
     """The view would take too long, and only a part of it, where the output is drawn, is made."""
     load(qtbot, live_window, picture)
     settled(qtbot, live_window)
-    monkeypatch.setattr(freshness, "_SMALLEST_SIDE", 2)
-    pace = live_window.live.pace
-    monkeypatch.setattr(pace, "record", lambda *_, **__: None)
-    monkeypatch.setattr(pace, "expect", lambda each: 4 * LOOKING * pixels_of(each) / 1200)
-    monkeypatch.setattr(pace, "is_sure", lambda _: True)
+    take_too_long(live_window, monkeypatch)
     press(qtbot, live_window, "Alt+2")
     subject = live_window.session.pictures
     view = subject.view

@@ -361,17 +361,21 @@ def test_a_run_adds_its_time_to_the_open_window(qtbot: QtBot) -> None:
     background.close()
 
 
-def test_work_without_end_is_refused_level_by_level(
-    qtbot: QtBot, window: MemoryLadderWindow, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def refuse(monkeypatch: pytest.MonkeyPatch, refused: str) -> None:
     count = Tracer.count
 
-    def refuse(self: Tracer, request: Request, level: object, *more: object) -> object:
-        if getattr(level, "id", "") == "global":
+    def counted(self: Tracer, request: Request, level: object, *more: object) -> object:
+        if getattr(level, "id", "") == refused:
             raise AppError("That reads too often.", "Choose a smaller picture.")
         return count(self, request, level, *more)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(Tracer, "count", refuse)
+    monkeypatch.setattr(Tracer, "count", counted)
+
+
+def test_work_without_end_is_refused_level_by_level(
+    qtbot: QtBot, window: MemoryLadderWindow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refuse(monkeypatch, "global")
     window.show_request(request_of("negative"), Recorded())
     wait(qtbot, window)
     text = child(window, MemoryLadderBars, "memoryLadderBars").accessibleDescription()
@@ -382,14 +386,7 @@ def test_work_without_end_is_refused_level_by_level(
 def test_a_level_without_a_bar_does_not_shorten_the_others(
     qtbot: QtBot, window: MemoryLadderWindow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    count = Tracer.count
-
-    def refuse(self: Tracer, request: Request, level: object, *more: object) -> object:
-        if getattr(level, "id", "") == "single-block":
-            raise AppError("That reads too often.", "Choose a smaller picture.")
-        return count(self, request, level, *more)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(Tracer, "count", refuse)
+    refuse(monkeypatch, "single-block")
     window.show_request(request_of(side=256, size=3), Recorded.read())
     wait(qtbot, window)
     bars = child(window, MemoryLadderBars, "memoryLadderBars")
