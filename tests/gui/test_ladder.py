@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +62,12 @@ def click(window: MainWindow, place: RungPlace) -> None:
     rungs.scrollToItem(item)  # unfolds
     spot = rungs.visualItemRect(item).center()
     QTest.mouseClick(rungs.viewport(), Qt.MouseButton.LeftButton, pos=spot)
+
+
+def explanation(window: MainWindow) -> str:
+    """Return the text of *Why*, which has no loads while the levels are those of a processor."""
+    labels = window.companions.why.findChildren(QLabel)
+    return " ".join(each.text() for each in labels if not each.isHidden())
 
 
 def note(window: MainWindow) -> str:
@@ -340,7 +347,7 @@ def test_a_level_without_a_recorded_figure_says_so_and_where_to_see_it(
     assert "recorded neither for these settings" in entry(ready, constant).remark
     assert hint_of(entry(ready, constant)) == "see Custom mask"
     click(ready, constant)
-    text = ready.findChild(LevelDialog).findChild(QLabel, "levelText").text()
+    text = explanation(ready)
     for words in ("No NVIDIA driver", "recorded neither", "Custom mask shows it best"):
         assert words in text
 
@@ -352,7 +359,7 @@ def test_why_explains_a_level_and_leads_to_kernel_and_bench(
     assert cpu.requests == []
     why = ready.findChild(LevelDialog)
     assert why.isVisible()
-    text = why.findChild(QLabel, "levelText").text()
+    text = explanation(ready)
     for words in ("Tuned", "No NVIDIA driver was found.", "Recorded, not measured here", "H100"):
         assert words.lower() in text.lower()
     why.findChild(QPushButton, "levelKernel").click()
@@ -376,6 +383,67 @@ def test_why_explains_a_level_and_leads_to_kernel_and_bench(
     press(qtbot, ready, "Ctrl+Shift+W")
     assert why.isVisible()
     assert ready.findChildren(LevelDialog) == [why]
+
+
+def test_why_of_auto_explains_the_level_that_it_took(
+    qtbot: QtBot, ready: MainWindow, cpu: FakeCpu
+) -> None:
+    press(qtbot, ready, "Ctrl+Shift+W")
+    why = ready.companions.why
+    assert why.windowTitle() == "Auto: CPU parallel – Mean"
+    for words in ("Auto takes CPU parallel for the next run.", CPU_LEVELS[1].help):
+        assert escape(words) in explanation(ready)
+    ready.runner.run()
+    qtbot.waitUntil(lambda: "Auto took CPU parallel for this output." in explanation(ready))
+    assert "There is one device to choose: CPU." in explanation(ready)
+    child(ready, QSpinBox, "sizeBox").setValue(7)
+    qtbot.waitUntil(lambda: "Auto takes CPU parallel for the next run." in explanation(ready))
+    why.reject()
+
+
+def test_why_of_auto_has_the_reason_of_the_run_on_the_device_that_it_took(
+    qtbot: QtBot, open_window: Opener, picture: Path
+) -> None:
+    window = open_window(Availability(True, "a card"))
+    window.find_gpu()
+    load(qtbot, window, picture)
+    qtbot.waitUntil(lambda: offers(window, "gpu"))
+    window.session.set_filter("mean")
+    press(qtbot, window, "Ctrl+Shift+W")
+    assert window.companions.why.windowTitle() == "Auto: CPU parallel – Mean"
+    assert "Auto chose the CPU, as usual for pictures of this size." in explanation(window)
+    for _ in range(3):  # a first run says little about the cost
+        window.runner.run()
+        qtbot.waitUntil(lambda: not window.runner.busy)
+    result = window.session.subject.result
+    took = "CPU parallel" if result.device == "cpu" else "GPU tuned"
+    assert result.notices[0].startswith("Auto chose the")
+    words = escape(f"Auto took {took} for this output. {result.notices[0]}")
+    qtbot.waitUntil(lambda: words in explanation(window))
+    window.companions.why.reject()
+
+
+def test_an_open_why_follows_settings_and_levels_and_stays_where_it_is(
+    qtbot: QtBot, ready: MainWindow
+) -> None:
+    click(ready, TUNED)
+    why = ready.companions.why
+    settle(qtbot, ready)
+    place = why.geometry()
+    drawing = why.findChild(QLabel, "levelDrawing").pixmap().cacheKey()
+    child(ready, QSpinBox, "sizeBox").setValue(15)
+    qtbot.waitUntil(lambda: "mask size 9" in explanation(ready))
+    assert why.findChild(QLabel, "levelDrawing").pixmap().cacheKey() != drawing
+    ready.session.set_filter("median")
+    qtbot.waitUntil(lambda: why.windowTitle() == "GPU tuned – Median")
+    assert "Source of Median." in explanation(ready)
+    ready.session.choose_place(SERIAL)
+    assert why.windowTitle() == "CPU serial – Median"
+    assert not why.findChild(QPushButton, "levelXray").isVisible()
+    assert why.geometry() == place
+    why.reject()
+    ready.session.choose_place(PARALLEL)
+    assert why.windowTitle() == "CPU serial – Median", "closed, it takes no time"
 
 
 def test_the_drawing_of_a_level_is_about_the_open_picture(

@@ -404,6 +404,14 @@ def _choose(
     return backends[Device.CPU.value], ()
 
 
+def chosen(
+    request: Request, backends: Mapping[str, Backend], costs: Costs
+) -> tuple[Backend, Level, tuple[str, ...]]:
+    """Return where a run of one step would go now, with notices about the choice of Auto."""
+    backend, notices = _choose(request, backends, costs)
+    return backend, _level(request, backend), notices
+
+
 def expected(request: Request, backends: Mapping[str, Backend], costs: Costs) -> float | None:
     """Return the seconds that a whole run of one step should take, from others that were measured.
 
@@ -412,11 +420,10 @@ def expected(request: Request, backends: Mapping[str, Backend], costs: Costs) ->
     if request.then or request.region is not None or request.step.within is not None:
         return None
     try:
-        backend, _ = _choose(request, backends, costs)
-        level = _level(request, backend).id
+        backend, level, _ = chosen(request, backends, costs)
     except AppError:
         return None
-    return costs.predict(request, backend.availability().summary, level)
+    return costs.predict(request, backend.availability().summary, level.id)
 
 
 def automatic(backends: Mapping[str, Backend]) -> Iterator[Backend]:

@@ -97,17 +97,21 @@ def rungs(
     return auto, *found, *_emulated(spec, backends, availability)
 
 
+_LAST_LEVEL = "Of a device it takes the last level, which is meant to be the fastest."
+
+
 def _choice(spec: FilterSpec, usable: list[Rung], alone: bool, found: list[Rung]) -> str:
     if not alone:
         return (
             "Auto chooses by the times of earlier runs of this filter on both devices, copies to "
-            "the GPU included, and until it has both by the size of the picture; then it takes "
-            "the fastest level of that device."
+            "the GPU included, and until it has both by the size of the picture. "
+            f"{_LAST_LEVEL}"
         )
     reason = only_cpu(spec) or next(
         (rung.obstacle for rung in found if rung.obstacle and not rung.gap), ""
     )
-    return " ".join(filter(None, (f"There is one device to choose: {usable[-1].device}.", reason)))
+    one = f"There is one device to choose: {usable[-1].device}."
+    return " ".join(filter(None, (one, reason, _LAST_LEVEL)))
 
 
 def _emulated(
@@ -323,6 +327,8 @@ class KnownRung:
     has_run: bool = False
     """Whether there was a run with the present settings on the present picture."""
     beside: KnownRung | None = None  # the level that it is compared with; see `why`
+    taken: KnownRung | None = None  # of Auto: the level of the output, or else of the next run
+    because: str = ""  # of Auto: for which run it took that level, and why
 
     @property
     def seconds(self) -> float | None:
@@ -360,6 +366,8 @@ class KnownRung:
     def explain(self) -> str:
         """Return all of it in lines, for a tooltip and for screen readers."""
         rung, lines = self.rung, [self.rung.full_name]
+        if self.because:
+            lines.append(self.because)
         if rung.level is not None:
             lines.append(rung.level.help)
         if rung.obstacle:

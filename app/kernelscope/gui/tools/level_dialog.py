@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtGui import QPalette, QPixmap
 from PySide6.QtWidgets import QDialogButtonBox, QLabel, QStyle, QWidget
 
@@ -13,7 +13,7 @@ from kernelscope.base.errors import AppError, Cancelled
 from kernelscope.bench.memory_ladder import SMALL, CountedRung, with_side
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.request import Request
-from kernelscope.gui.model.ladder import KnownRung, Rung
+from kernelscope.gui.model.ladder import AUTO, KnownRung, Rung
 from kernelscope.gui.model.why import loads_of, times_of
 from kernelscope.gui.tools.manual_window import PICTURE_WIDTH, drawn
 from kernelscope.gui.widgets.appearance import stylist
@@ -34,11 +34,12 @@ _QUICK = MOST_ACCESSES // 16
 """Accesses up to which the open picture is counted, in about two seconds; else a corner."""
 _WIDTH = 460
 _COUNTING = "Counting the loads of the level…"
-_ROOM = 5 * "<br>&nbsp;"  # for the loads, lest the window grow under the pointer
+_ROOM = 7  # lines for the loads, lest the drawing move when they are counted
+_PAUSE_MS = 300  # between a change of the settings and the counting, which compiles the kernel
 
 
 class LevelDialog(ToolWindow):
-    """Explains a level; stays open beside the window, and follows the level that is asked for."""
+    """Explains a level; stays open beside the window, and follows its settings and levels."""
 
     bench_wanted = Signal(object)  # `Path or None`: Open the benchmark, with this recorded report
     kernel_wanted = Signal(object)  # `RungPlace`: Show the source of the kernel of this level
@@ -50,12 +51,25 @@ class LevelDialog(ToolWindow):
         super().__init__("levelDialog", "", parent)
         self._background = background
         self._token = CancelToken()
-        self._entry: KnownRung | None = None
+        self._entry: KnownRung | None = (
+            None  # the level that is explained, for Auto the one it took
+        )
         self._request: Request | None = None
+        self.place = AUTO  # that was asked for
+        self._counting_of: object = None
+        self._shown_drawing: object = None
+        self._found: tuple[dict[str, CountedRung], Request, str] | str = ""  # or in its place
+        self._start = QTimer(self, singleShot=True, interval=_PAUSE_MS)
+        self._start.timeout.connect(self._count)
         self._drawing = dressed(QLabel(self), "levelDrawing")
-        self._text = text_label("", "levelText", selectable=True)
-        self._text.setTextFormat(Qt.TextFormat.RichText)
-        self._text.setMinimumWidth(_WIDTH)
+        self._texts = [
+            text_label("", name, selectable=True)
+            for name in ("levelText", "levelLoads", "levelNotes")
+        ]
+        for text in self._texts:
+            text.setTextFormat(Qt.TextFormat.RichText)
+            text.setAlignment(Qt.AlignmentFlag.AlignTop)
+            text.setMinimumWidth(_WIDTH)
         self._buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close, self)
         self._bench = push_button("", "levelBench", self._open_bench)
         kernel, xray, manual = self.kernel_wanted, self.xray_wanted, self.manual_wanted
@@ -68,7 +82,7 @@ class LevelDialog(ToolWindow):
             self._buttons.addButton(button, QDialogButtonBox.ButtonRole.ActionRole)
         self._buttons.rejected.connect(self.reject)
         self._content = QWidget(self)
-        in_column(self._text, self._drawing, of=self._content, margins=0, spacing=12)
+        in_column(*self._texts, self._drawing, of=self._content, margins=0, spacing=12)
         area = Scrolled(self._content, "levelContent", "Explanation of the level")
         self._column = in_column((area, 1), self._buttons, of=self, spacing=12)
         stylist().restyled.connect(self._restyle)
@@ -81,76 +95,98 @@ class LevelDialog(ToolWindow):
     def show_entry(
         self, entry: KnownRung, spec: FilterSpec, request: Request | None = None
     ) -> None:
-        self._entry, self._request = entry, request
-        rung = entry.rung
-        self.setWindowTitle(f"{rung.full_name} – {spec.name}")
-        before = [_title(entry)]
+        """Explain a level; a window that is open neither moves nor changes its size."""
+        self.place, self._request = entry.rung.place, request
+        own = self._entry = entry.taken or entry
+        rung = own.rung
+        name = entry.rung.full_name if own is entry else f"Auto: {rung.full_name}"
+        self.setWindowTitle(f"{name} – {spec.name}")
+        before = [_title(name, rung.level)]
+        parts = [entry.because, entry.rung.choice]
         if rung.level is not None:
-            before.append(f"<p>{escape(rung.level.help)} {escape(rung.level.why)}</p>")
-        if compared := times_of(entry):
+            parts += [f"{rung.level.help} {rung.level.why}"]
+        before += [f"<p>{escape(each)}</p>" for each in parts if each]
+        if compared := times_of(own):
             before.append(f"<p><b>{escape(compared)}</b></p>")
-        parts: list[str] = []
-        if rung.choice:
-            parts.append(f"<p>{escape(rung.choice)}</p>")
+        after: list[str] = []
         if rung.obstacle:
             word = "Not for this filter" if rung.gap else "Cannot run here"
-            parts.append(f"<p><b>{word}.</b> {escape(rung.obstacle)}</p>")
-        if entry.best is not None:
-            parts.append(f"<p>{escape(entry.best.describe())}</p>")
-        if entry.timing:
-            parts.append(f"<p><b>Time.</b> {escape(entry.timing)}</p>")
-        if entry.figure is not None:
-            parts.append(f"<p>File: {escape(entry.figure.path.name)}</p>")
-        if entry.parity is not None:
-            parts.append(f"<p><b>Result.</b> {escape(entry.parity.describe())}</p>")
-        if entry.remark:
-            parts.append(f"<p>{escape(entry.remark)}</p>")
-        parts.append(f"<p><b>Source of {escape(spec.name)}.</b> {escape(spec.source)}</p>")
-        self._paragraphs = before, parts  # before the loads, and after them
-        self._count(entry)
+            after.append(f"<p><b>{word}.</b> {escape(rung.obstacle)}</p>")
+        if own.best is not None:
+            after.append(f"<p>{escape(own.best.describe())}</p>")
+        if own.timing:
+            after.append(f"<p><b>Time.</b> {escape(own.timing)}</p>")
+        if own.figure is not None:
+            after.append(f"<p>File: {escape(own.figure.path.name)}</p>")
+        if own.parity is not None:
+            after.append(f"<p><b>Result.</b> {escape(own.parity.describe())}</p>")
+        if own.remark:
+            after.append(f"<p>{escape(own.remark)}</p>")
+        after.append(f"<p><b>Source of {escape(spec.name)}.</b> {escape(spec.source)}</p>")
+        for text, paragraphs in zip(self._texts[::2], (before, after), strict=True):
+            text.setText("".join(paragraphs))
+        self._renew_count()
+        self._write()
         set_help(self, self._page())
         self._draw()
-        recorded = entry.figure is not None
-        self._bench.setText("Open in &Benchmark" if recorded else "&Benchmark")
+        self._bench.setText("Open in &Benchmark" if own.figure is not None else "&Benchmark")
         has_kernel = rung.place.kernels is Device.GPU and not rung.gap
         for button in (self._kernel, self._xray):
             button.setVisible(has_kernel)
         self._xray.setEnabled(request is not None and isinstance(request.source, Image))
-        self._fit()
+        if not self.isVisible():
+            self._fit()
 
-    def _count(self, entry: KnownRung) -> None:
-        """Count the loads of the level and the one beside it, for the open picture or volume."""
-        self._token.cancel()
-        request = self._request
-        own = request.step.filter.levels(Device.GPU) if request is not None else ()
+    def _levels_to_count(self) -> list[Level]:
+        """Return the level and the one beside it, if the filter has kernels for them."""
+        entry, request = self._entry, self._request
+        if entry is None or request is None or entry.rung.place.kernels is not Device.GPU:
+            return []
+        own = request.step.filter.levels(Device.GPU)
         pair = [each.rung.level for each in (entry, entry.beside) if each is not None]
-        levels = [each for each in pair if each in own]
-        is_kernel = entry.rung.place.kernels is Device.GPU
-        if request is None or not is_kernel or pair[0] not in own:
-            self._write([])
+        return [each for each in pair if each in own] if pair[0] in own else []
+
+    def _renew_count(self) -> None:
+        """Count the loads for the open picture or volume, unless they were counted for it."""
+        levels, request = self._levels_to_count(), self._request
+        work = (id(request.source), request.work) if request is not None and levels else None
+        key = work, [each.id for each in levels]
+        if key == self._counting_of:
             return
-        self._write([_COUNTING])
+        self.leave()
+        self._counting_of, self._found = key, _COUNTING if levels else ""
+        if levels:
+            self._start.start(_PAUSE_MS if self.isVisible() else 0)
+
+    def _count(self) -> None:
+        request, levels = self._request, self._levels_to_count()
+        assert request is not None
         token = self._token = CancelToken()
 
         def show(found: tuple[list[CountedRung], Request, str]) -> None:
             rungs, counted, where = found
-            by_level = {each.level.id: each for each in rungs}
-            self._write(loads_of(entry, by_level, counted, where))
+            self._found = {each.level.id: each for each in rungs}, counted, where
+            self._write()
 
         def fail(error: Exception) -> None:
             if isinstance(error, Cancelled):
                 return
             if not isinstance(error, AppError):
                 raise error
-            self._write([f"Loads were not counted: {error.message} {error.hint}".rstrip()])
+            self._found = f"Loads were not counted: {error.message} {error.hint}".rstrip()
+            self._write()
 
         self._background.start(_TOPIC, lambda: _counted(request, levels, token), show, fail)
 
-    def _write(self, loads: list[str]) -> None:
-        """Write the text, with paragraphs on the loads in their place."""
-        before, after = self._paragraphs
-        middle = [f"<p>{escape(each)}{_ROOM * (each == _COUNTING)}</p>" for each in loads]
-        self._text.setText("".join((*before, *middle, *after)))
+    def _write(self) -> None:
+        """Write the loads; lines of theirs that come later do not move the drawing."""
+        assert self._entry is not None
+        found = self._found
+        loads = [found] if isinstance(found, str) else loads_of(self._entry, *found)
+        text = self._texts[1]
+        text.setText("".join(f"<p>{escape(each)}</p>" for each in loads if each))
+        text.setVisible(bool(text.text()))
+        text.setMinimumHeight(_ROOM * text.fontMetrics().lineSpacing())
 
     def _fit(self) -> None:
         """Be as high as the text and the drawing need, or else let them scroll."""
@@ -164,8 +200,10 @@ class LevelDialog(ToolWindow):
         self.take_size(width + bar + margins.left() + margins.right(), height + rest + 2)
 
     def leave(self) -> None:
+        self._start.stop()
         self._token.cancel()
         self._background.forget(_TOPIC)
+        self._counting_of = None
 
     def _page(self) -> str:
         place = self._rung.place
@@ -183,7 +221,11 @@ class LevelDialog(ToolWindow):
         scale = stylist().appearance.scale
         letters = min(scale, GROWN)
         content = drawing.svg(letters=letters).encode()
-        image = drawn(content, ink, self.devicePixelRatioF(), scale / letters)
+        shown = content, ink, self.devicePixelRatioF(), scale / letters
+        if shown == self._shown_drawing:
+            return
+        self._shown_drawing = shown
+        image = drawn(*shown)
         self._drawing.setPixmap(QPixmap.fromImage(image))
         self._drawing.setAccessibleName(f"Drawing of the level {rung.level.name}")
 
@@ -201,6 +243,7 @@ class LevelDialog(ToolWindow):
 
     def _restyle(self) -> None:
         if self._entry is not None:
+            self._write()
             self._draw()
             self._fit()
 
@@ -230,7 +273,6 @@ def _counted(
         tracer.close()
 
 
-def _title(entry: KnownRung) -> str:
-    level = entry.rung.level
+def _title(name: str, level: Level | None) -> str:
     mark = f"<span style='color:{colour(level)}'>■</span> " if level is not None else ""
-    return f"<h3>{mark}{escape(entry.rung.full_name)}</h3>"
+    return f"<h3>{mark}{escape(name)}</h3>"

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from kernelscope.gui.tools.exercise_window import ExerciseWindow
     from kernelscope.gui.tools.kernel_viewer import KernelViewer
     from kernelscope.gui.tools.lecture_window import LectureWindow
+    from kernelscope.gui.tools.level_dialog import LevelDialog
     from kernelscope.gui.tools.manual_window import ManualWindow
     from kernelscope.gui.tools.memory_ladder_window import MemoryLadderWindow
     from kernelscope.gui.tools.phantom_dialog import PhantomOrder
@@ -155,6 +156,17 @@ class Companions:
         from kernelscope.gui.tools.xray_window import XrayWindow
 
         return XrayWindow(self.background, self.frame)
+
+    @functools.cached_property
+    def why(self) -> LevelDialog:
+        from kernelscope.gui.tools.level_dialog import LevelDialog
+
+        made = LevelDialog(self.background, self.frame)
+        made.bench_wanted.connect(self.show_recorded)
+        made.kernel_wanted.connect(self.show_kernel)
+        made.xray_wanted.connect(self.show_xray)
+        made.manual_wanted.connect(self.show_page)
+        return made
 
     @functools.cached_property
     def bench(self) -> BenchWindow:
@@ -331,20 +343,21 @@ class Companions:
             self.bench.open_results(with_cpu(path))
 
     def show_level(self, entry: KnownRung) -> None:
-        from kernelscope.gui.tools.level_dialog import LevelDialog
+        self._explain(entry)
+        self.why.show_in_front()
 
-        explained = self.frame.findChild(LevelDialog)
-        if explained is None:
-            explained = LevelDialog(self.background, self.frame)
-            explained.bench_wanted.connect(self.show_recorded)
-            explained.kernel_wanted.connect(self.show_kernel)
-            explained.xray_wanted.connect(self.show_xray)
-            explained.manual_wanted.connect(self.show_page)
+    def follow_levels(self, entries: Sequence[KnownRung], chosen: RungPlace | None) -> None:
+        """Explain the same level with other settings, or another one once it is chosen."""
+        if not self._has("why") or not self.why.isVisible():
+            return
+        by_place = {entry.rung.place: entry for entry in entries}
+        self._explain(by_place.get(chosen or self.why.place) or entries[0])
+
+    def _explain(self, entry: KnownRung) -> None:
         request = None
         with contextlib.suppress(AppError):  # explained without valid settings as well
             request = self.runner.create()
-        explained.show_entry(entry, self.session.spec, request)
-        explained.show_in_front()
+        self.why.show_entry(entry, self.session.spec, request)
 
     @Action("help", "&Help on This", "F1", everywhere=True)
     def show_help(self) -> None:
@@ -407,7 +420,7 @@ class Companions:
         opened = vars(self)
         for name in {"contact_sheet", "lecture"} & opened.keys():
             opened[name].close()
-        left = {"batch", "kernel_viewer", "exercises", "xray", "memory_ladder"}
+        left = {"batch", "kernel_viewer", "exercises", "xray", "memory_ladder", "why"}
         for name in left & opened.keys():
             opened[name].leave()
 

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
@@ -24,8 +24,10 @@ from kernelscope.bench.recorded import BestShown, Recorded, Wanted
 from kernelscope.engine.options import Device
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
+from kernelscope.engine.run import chosen
 from kernelscope.gui.docks.ladder import Ladder
 from kernelscope.gui.model.ladder import (
+    AUTO,
     LIMIT,
     KnownRung,
     LadderModel,
@@ -72,6 +74,9 @@ class Race:
 
 class LevelRunner(QObject):
     why_wanted = Signal(object)  # `KnownRung`: the user asks about a level
+    shown = Signal(object, object)
+    """`Sequence[KnownRung], RungPlace or None`: The rungs that are shown, and the place that was
+    chosen since the last ones."""
 
     def __init__(
         self, ladder: Ladder, session: Session, runner: Runner, background: Background
@@ -145,8 +150,8 @@ class LevelRunner(QObject):
         """The level under the cursor of the ladder: its idea, its figures and their source."""
         entry = self.ladder.rungs.entry()
         if entry is None or entry.rung.level is None:
-            chosen = marked(self._session.place, self._session.rungs)
-            entry = next(each for each in self.entries() if each.rung.place == chosen)
+            place = marked(self._session.place, self._session.rungs)
+            entry = next(each for each in self.entries() if each.rung.place == place)
         self.why_wanted.emit(entry)
 
     @property
@@ -163,7 +168,7 @@ class LevelRunner(QObject):
     def entries(self) -> list[KnownRung]:
         request = self._session.subject.next_request()
         if request is None:
-            return with_neighbours([KnownRung(rung) for rung in self._session.rungs])
+            return self._with_taken([KnownRung(rung) for rung in self._session.rungs], None)
         figures, wanted, by_million, other = {}, Wanted.by(request), False, ""
         if any(map(_is_missing, self._session.rungs)):
             figures = self._session.recorded.nearest(wanted)
@@ -190,7 +195,41 @@ class LevelRunner(QObject):
                     has_run=self._state.has_run(request, options),
                 )
             )
-        return with_neighbours(found)
+        return self._with_taken(found, request)
+
+    def _with_taken(self, entries: list[KnownRung], request: Request | None) -> list[KnownRung]:
+        """Return the rungs with those beside them, Auto with the level that it took or takes."""
+        auto, *others = with_neighbours(entries)
+        found = self._taken(others, request)
+        if found is not None:
+            place, verb, why = found
+            level = next(each for each in others if each.rung.place == place)
+            because = " ".join((f"Auto {verb.format(level.rung.full_name)}.", *why))
+            auto = replace(auto, taken=level, because=because)
+        return [auto, *others]
+
+    def _taken(
+        self, others: list[KnownRung], request: Request | None
+    ) -> tuple[RungPlace, str, Iterable[str]] | None:
+        """Return the place that Auto took for the output, or else takes next, in words, and why."""
+        result = self._session.subject.result
+        for part in (result.parts or (result,)) if result is not None else ():
+            options = part.request.options
+            if (options.device, options.level) == AUTO and self._key(part.request) == self._key(
+                request
+            ):
+                why = tuple(each for each in part.notices if each.startswith("Auto "))
+                return RungPlace(Device(part.device), part.level), "took {} for this output", why
+        next_run = "takes {} for the next run"
+        usable = [each.rung.place for each in others if not each.rung.obstacle]
+        real = [each for each in usable if each.device is not Device.EMULATED]
+        if len({each.device for each in real}) == 1:
+            return real[-1], next_run, ()
+        if request is None:
+            return None
+        at_auto = request.at(self._session.options_at(AUTO))
+        backend, level, why = chosen(at_auto, self._session.backends, self._runner.tasks.costs)
+        return RungPlace(Device(backend.id), level.id), next_run, why
 
     def _best(self, rung: Rung, *, beside_others: bool) -> BestShown | None:
         """Return which filter shows a level that has no meaning for this one, or no figure
@@ -224,10 +263,12 @@ class LevelRunner(QObject):
         if not self._is_read and any(rung.obstacle for rung in self._session.rungs):
             self._read()
         entries = self.entries()
-        chosen = marked(self._session.place, self._session.rungs)
+        place = marked(self._session.place, self._session.rungs)
         note = self._note or only_cpu(self._session.spec)
         wanted = Wanted.by(request) if request is not None else None
-        self.ladder.show_entries(entries, chosen, folds=_folds(entries, wanted), note=note)
+        is_new = place != self.ladder.rungs.chosen
+        self.ladder.show_entries(entries, place, folds=_folds(entries, wanted), note=note)
+        self.shown.emit(entries, place if is_new else None)
 
     @staticmethod
     def _key(request: Request | None) -> object:

@@ -308,6 +308,7 @@ class MainWindow(Frame):
         self.runner.failed.connect(self.report)
         self.recipes.loaded.connect(self.runner.run_recipe)
         self.levels.why_wanted.connect(self.companions.show_level)
+        self.levels.shown.connect(self.companions.follow_levels)
         self.run_shelf.removed.connect(self.levels.refresh)
 
     # --- the session ---
