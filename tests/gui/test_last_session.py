@@ -144,7 +144,9 @@ def test_the_session_before_is_opened_again_with_its_steps(
     second = open_window()
     load(qtbot, second, SAMPLES[0].path)
     assert second.actions_["reopenSession"].isEnabled()
-    assert second.last_session.offer.startswith("File > Reopen Last Session opens a.png and 1 more")
+    assert second.last_session.offer == (
+        "File > Reopen Last Session opens a.png and 1 more again, with their steps."
+    )
     second.actions_["reopenSession"].trigger()
     qtbot.waitUntil(lambda: [each.title for each in documents(second)] == ["a.png", "b.png"])
     qtbot.waitUntil(lambda: second.session.subject.input is second.session.subject.source)
@@ -248,7 +250,9 @@ def test_samples_alone_leave_what_was_kept_before(
     window = open_window()
     load(qtbot, window, SAMPLES[0].path)
     window.close()
-    assert open_window().last_session.offer == ("File > Reopen Last Session opens ramp.png again.")
+    assert open_window().last_session.offer == (
+        "File > Reopen Last Session opens ramp.png again, with its steps."
+    )
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from PySide6.QtWidgets import (
 )
 from pytestqt.qtbot import QtBot
 
+from kernelscope.base.text import enumerated
 from kernelscope.engine.options import Device
 from kernelscope.engine.region import Region
 from kernelscope.gui.model.display import Arrangement
@@ -43,6 +44,7 @@ from tests.gui.helpers import (
     press,
     run,
     save_as,
+    settle,
     shown,
     wait_until,
     write_picture,
@@ -306,7 +308,10 @@ def test_quitting_asks_once_about_an_output_that_took_long_and_is_not_saved(
     loaded.session.gallery._runs.remove(twin)
     loaded.close()
     box = dialog(qtbot, loaded, QMessageBox)
-    assert box.informativeText() == "The output of ramp.png is not saved; it took 47 s."
+    assert box.informativeText() == (
+        "The output of ramp.png is not saved; it took 47 s.\n"
+        "Reopen Last Session will open the files again, with their steps."
+    )
     answer(qtbot, box, "Cancel")
     assert loaded.isVisible()
 
@@ -351,6 +356,30 @@ def test_what_took_long_and_is_not_saved_makes_room_for_nothing(
     loaded._leaves = True
 
 
+def test_quitting_asks_about_runs_on_pictures_that_no_file_has(
+    qtbot: QtBot, window: MainWindow
+) -> None:
+    """They were lost without a word: the last session brings back files alone."""
+    window.file_dialogs.loaded.emit(Image.from_array(np.eye(40, dtype=np.uint8), "pasted picture"))
+    settle(qtbot, window)
+    assert not window._asks_about_outputs(), "it was only looked at"
+    median_of(qtbot, window, 3)
+    window.page.use_output()
+    settle(qtbot, window)
+    median_of(qtbot, window, 5)
+    first, second = reversed(list(window.session.gallery))
+    assert window.session.gallery.unsaved() == []
+    assert window.session.gallery.unsaved(window.open_pictures.of_no_file()) == [second, first]
+    window.close()
+    box = dialog(qtbot, window, QMessageBox)
+    took, *texts = box.informativeText().splitlines()
+    assert "pasted picture" in took
+    inputs = sorted({first.picture, second.picture})
+    assert texts == [f"No file has the input: {enumerated(inputs)}."]
+    answer(qtbot, box, "Quit")
+    qtbot.waitUntil(lambda: not window.isVisible())
+
+
 def test_quitting_can_leave_an_unsaved_output(qtbot: QtBot, loaded: MainWindow) -> None:
     median_of(qtbot, loaded, 3)
     next(iter(loaded.session.gallery)).seconds = 47.0
@@ -378,7 +407,7 @@ def test_esc_stops_a_long_run_when_it_is_pressed_twice(
     press(qtbot, loaded, "F5")
     loaded.close()
     box = dialog(qtbot, loaded, QMessageBox)
-    assert box.informativeText() == "The run under way has taken 46 s."
+    assert box.informativeText().splitlines()[0] == "The run under way has taken 46 s."
     answer(qtbot, box, "Cancel")
     loaded.findChild(QAction, "cancel").trigger()  # with the mouse
     assert not loaded.runner.busy

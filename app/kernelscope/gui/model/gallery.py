@@ -11,7 +11,7 @@ settings, times and thumbnails stay::
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable
+from collections.abc import Container, Hashable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -79,11 +79,13 @@ class Gallery(Runs):
         request = result.request
         return next((run for run in self if run.result and run.result.request is request), None)
 
-    def unsaved(self) -> list[Run]:
+    def unsaved(self, of_no_file: Container[Hashable] = ()) -> list[Run]:
         """Return the newest run that took long of each input of which no output was saved.
 
         Volumes of a file count together that went through the same filter. Work that another run
-        did quickly is computed again as quickly.
+        did quickly is computed again as quickly, but not on an input that will be gone.
+
+        - `of_no_file`: fingerprints of inputs that no file has, of which any run counts.
         """
         quickest: dict[Hashable, float] = {}
         for run in self:
@@ -103,7 +105,7 @@ class Gallery(Runs):
                 if file and its_file == file and each.filter_name == run.filter_name
             }
             seconds[volume] = quickest.get(run.work, 0.0)
-            if sum(seconds.values()) >= LONG_SECONDS:
+            if volume in of_no_file or sum(seconds.values()) >= LONG_SECONDS:
                 found.setdefault(volume, run)
         return list(found.values())
 

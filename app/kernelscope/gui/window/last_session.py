@@ -94,7 +94,8 @@ class LastSession(Watcher):
             return ""
         first, *others = self._before.paths
         more = f" and {len(others)} more" if others else ""
-        return f"File > Reopen Last Session opens {one_line(first.name)}{more} again."
+        steps = f", with {'their' if others else 'its'} steps" if self._before.steps else ""
+        return f"File > Reopen Last Session opens {one_line(first.name)}{more} again{steps}."
 
     @Action(
         "reopenSession",

@@ -396,14 +396,24 @@ class MainWindow(Frame):
             QTimer.singleShot(0, self, self.close)  # which asks about the next one
 
     def _asks_about_outputs(self) -> bool:
-        """Ask whether to quit if that ends a long run, or loses outputs that took long."""
-        seconds, unsaved = self.runner.seconds, self.session.gallery.unsaved()
+        """Ask whether to quit if that ends a long run, or loses outputs.
+
+        Files come back with their steps. Lost are outputs that took long, and those of pictures
+        that no file has.
+        """
+        seconds, of_no_file = self.runner.seconds, self.open_pictures.of_no_file()
+        unsaved = self.session.gallery.unsaved(of_no_file)
         if self._leaves or not (unsaved or seconds >= LONG_SECONDS):
             return False
         texts = [f"The run under way has taken {about(seconds)}."] * (seconds >= LONG_SECONDS)
         names = enumerated(list(dict.fromkeys(run.picture for run in unsaved)), "and")
         times = sum(run.seconds or 0.0 for run in unsaved)
         texts += [f"The output of {names} is not saved; it took {about(times)}."] * bool(unsaved)
+        lost = {run.result.request.source for run in unsaved if run.result is not None}
+        gone = sorted({each.title for each in lost if each.fingerprint in of_no_file})
+        texts += [f"No file has the input: {enumerated(gone)}."] * bool(gone)
+        if self.open_pictures.files():
+            texts.append("Reopen Last Session will open the files again, with their steps.")
 
         def answered(answer: str) -> None:
             if answer == _SAVE:
@@ -416,7 +426,6 @@ class MainWindow(Frame):
 
         filtered = self.files.members.filtered
         of_file = filtered.results.values() if filtered is not None else ()
-        lost = {run.result.request.source for run in unsaved if run.result is not None}
         together = sum(each.request.source in lost for each in of_file) > 1
         save = _SAVE_ALL if together else _SAVE
         answers = [*[save] * bool(unsaved), "Quit"]

@@ -10,7 +10,7 @@ it. A scan is a document as a picture is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -145,6 +145,15 @@ class OpenPictures(QObject):
         found = (each.locate() for each in ordered)
         own = (each.absolute() for each in found if each and each not in SAMPLE_PATHS)
         return list(dict.fromkeys(own))
+
+    def of_no_file(self) -> set[Hashable]:
+        """Return the fingerprints of inputs that no file has, nor those that they are made of."""
+        found: dict[int, Any] = {}
+        for moment in (each for document in self.documents for each in document.history.moments):
+            base: Any = moment.steps[0].source if moment.steps else moment.source
+            if path_of(base) is None:
+                found[id(moment.source)] = moment.source
+        return {each.fingerprint for each in found.values()}
 
     def _has_sample(self) -> bool:
         """Return whether the picture that is shown, or was last, is a sample without work."""
