@@ -1080,7 +1080,10 @@ class Actions(RuleBasedStateMachine):
         if moment.settings is not None:
             assert self.session.settings == moment.settings
         if moment.result is not None and moment.result.request.then == self.subject.history.then:
-            self._check_settings()
+            if moment.settings is None or moment.settings.made(moment.result.request):
+                self._check_settings()
+            else:  # they were left alone, but their run failed
+                assert self.session.freshness is not Freshness.EXACT
         return moment
 
     @rule()
@@ -1187,6 +1190,21 @@ def test_a_part_with_other_settings_does_not_stay_over_the_result(
         machine.choose_auto()
         machine.answer()
         assert machine.session.freshness is Freshness.EXACT
+    machine.teardown()
+
+
+def test_settings_whose_run_failed_come_back_beside_the_output_before_them(paused: None) -> None:
+    machine = Actions()
+    machine.start()
+    machine.rest()
+    machine.move_slider(size=5)
+    machine.fail()
+    machine.rest()
+    machine.undo_and_redo()
+    assert machine.subject.result is not None
+    assert machine.subject.result.request.step.parameters["size"] == 3
+    assert machine.session.values.numbers["size"] == 5
+    assert machine.session.freshness is Freshness.OUT_OF_DATE
     machine.teardown()
 
 
