@@ -28,6 +28,7 @@ from PIL import PngImagePlugin
 from kernelscope.backends.cuda import CudaBackend
 from kernelscope.base.errors import ImageWriteError
 from kernelscope.base.json_fields import Field
+from kernelscope.big.batch import conductor
 from kernelscope.big.batch.conductor import Batch
 from kernelscope.big.batch.item import JOURNAL, Handling, Item
 from kernelscope.big.batch.task import TaskSettings, describe
@@ -40,7 +41,13 @@ from kernelscope.engine.options import RunOptions
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.step import Step
 from kernelscope.files import read_image, read_recipe, write_image, write_recipe
-from kernelscope.files.volumes import read_volume, read_volumes, write_volume, zarr_source
+from kernelscope.files.volumes import (
+    WRITABLE_VOLUMES,
+    read_volume,
+    read_volumes,
+    write_volume,
+    zarr_source,
+)
 from kernelscope.images.image import Image
 from kernelscope.images.judging.metrics import judge
 from kernelscope.images.volume import Volume
@@ -283,6 +290,53 @@ def test_formats_that_lose_something_need_permission() -> None:
     write_recipe(Recipe((Step.create("sobel", {"form": "angle-colour"}),)), "r.json")
     write("a.png", pixels(1))
     assert "cannot keep" in batch("a.png --suffix .pgm --out more", status=1).err  # its colours
+
+
+def test_formats_that_lose_something_are_refused_before_any_file_is_filtered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each failed in its turn, between files that had been filtered."""
+    deep, samples = pixels(1).astype(np.uint16) * 257, np.stack([pixels(1)] * 4, axis=-1)
+    for name, content in {
+        "a.png": pixels(2),
+        "b.png": deep,
+        "c.tif": (pixels(1) / 255).astype(np.float32),
+        "d.png": samples,
+        "e.ppm": deep,
+        "wide.tif": np.zeros((1, 65_501), np.uint8),
+    }.items():
+        write(f"in/{name}", content)
+    np.save("in/volume.npy", np.zeros((3, 4, 5)))
+    first, second = (PillowImage.fromarray(pixels(seed)) for seed in (1, 2))
+    first.save("in/moving.gif", save_all=True, append_images=[second])
+    read = list[str]()
+    sources = conductor.read_sources
+    monkeypatch.setattr(
+        conductor,
+        "read_sources",
+        lambda item, handling: read.append(item.source.name) or sources(item, handling),
+    )
+    said = batch("in --suffix .jpg --out out", status=1)
+    assert read == ["a.png"]
+    keep = "to keep everything. Or add --lossy."
+    assert said.err.splitlines()[:7] == [
+        f"failed: in/b.png: b.jpg: JPEG cannot keep 16-bit depth. "
+        f"Save it as PNG, OME-TIFF, TIFF, PGM or PPM {keep}",
+        "failed: in/c.tif: c.jpg: JPEG cannot keep float samples. "
+        f"Save it as OME-TIFF or TIFF {keep}",
+        "failed: in/d.png: d.jpg: JPEG cannot keep transparency. "
+        f"Save it as PNG, OME-TIFF, TIFF or WebP {keep}",
+        f"failed: in/e.ppm: e.jpg: JPEG cannot keep 16-bit depth. "
+        f"Save it as PNG, OME-TIFF, TIFF or PPM {keep}",
+        "failed: in/moving.gif: moving.jpg: several pictures are written to TIFF files only. "
+        "Save it as TIFF.",
+        "failed: in/volume.npy: volume.jpg: volumes are not written as .jpg files. "
+        f"Use one of {', '.join(each.suffixes[0] for each in WRITABLE_VOLUMES)}.",
+        "failed: in/wide.tif: wide.jpg: JPEG holds at most 65500 pixels a side, "
+        "and the picture has 65501×1. Save it as TIFF.",
+    ]
+    assert {each.name for each in Path("out").iterdir()} == {"a.jpg", JOURNAL}
+    batch("in/b.png in/c.tif in/d.png in/e.ppm --suffix .jpg --out more --lossy")
 
 
 @with_pictures

@@ -9,6 +9,11 @@ import numpy as np
 import PIL.Image
 import pytest
 
+from kernelscope.files import reading
+from kernelscope.files.formats import ONLY_FIRST, Decoded
+from kernelscope.files.picture_formats import PictureFormat
+from kernelscope.files.watched import WatchedFile
+
 
 @pytest.fixture
 def noise():
@@ -47,3 +52,21 @@ def put(tmp_path):
         return path
 
     return write
+
+
+@pytest.fixture(autouse=True)
+def heads(monkeypatch):
+    """Compare each picture that the tests of files read with its head."""
+    decode = reading._decode
+
+    def compared(found: PictureFormat, handle: WatchedFile) -> Decoded:
+        decoded = decode(found, handle)
+        head = reading.read_head(Path(handle.name))
+        assert head is not None
+        shape = decoded.pixels.shape if decoded.pixels.ndim == 3 else (*decoded.pixels.shape, 1)
+        several = any(each.startswith(ONLY_FIRST) for each in decoded.notices)
+        assert (head.shape, head.dtype) == (shape, decoded.pixels.dtype)
+        assert several or not reading.is_one_of_several(head)  # some are found behind the first
+        return decoded
+
+    monkeypatch.setattr(reading, "_decode", compared)

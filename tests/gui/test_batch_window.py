@@ -18,7 +18,7 @@ from pydicom.uid import generate_uid
 from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
 from PySide6.QtGui import QAction, QDropEvent
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QFileDialog, QLabel, QLineEdit, QMessageBox, QPushButton
+from PySide6.QtWidgets import QCheckBox, QFileDialog, QLabel, QLineEdit, QMessageBox, QPushButton
 from pytestqt.qtbot import QtBot
 
 from kernelscope.base.errors import AppError
@@ -26,16 +26,18 @@ from kernelscope.big.batch.item import FileState, Pause
 from kernelscope.engine.costs import Costs
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.step import Step
-from kernelscope.files import read_image, write_recipe
+from kernelscope.files import read_image, write_image, write_recipe
 from kernelscope.gui.model.batch_run import REPLACE
 from kernelscope.gui.tools.batch_window import BatchWindow, Thumbnails
 from kernelscope.gui.tools.preferences import JPEG_QUALITY
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.controls import ChoiceBox
 from kernelscope.gui.widgets.messages import ErrorDialog
+from kernelscope.gui.widgets.parts import ElidedLabel
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.gui.work.background import Background
+from kernelscope.images.image import Image
 from kernelscope.schema.devices import Device
 from tests.batch.test_series import series
 from tests.gui.helpers import (
@@ -493,6 +495,35 @@ def test_jpegs_have_the_quality_of_the_preferences_or_95(
         with PillowImage.open(path) as image:
             tables.append(vars(image)["quantization"])
     assert tables[0] == tables[1]
+
+
+def test_results_that_cannot_be_written_are_named_beside_the_format(
+    qtbot: QtBot, batch: BatchWindow, tmp_path: Path
+) -> None:
+    """The batch began, and each of these files failed in its turn."""
+    write_picture(tmp_path / "plain.png", 1)
+    for name in ("deep.png", "deeper.tif"):
+        write_image(Image.from_array(np.zeros((8, 9), np.uint16)), tmp_path / name)
+    fill(
+        qtbot,
+        batch,
+        *(tmp_path / name for name in ("plain.png", "deep.png", "deeper.tif")),
+        count=3,
+    )
+    refusals = child(batch, ElidedLabel, "batchRefusals")
+    assert refusals.full_text == ""
+    child(batch, ChoiceBox, "batchFormat").setCurrentText("JPEG (.jpg)")
+    expected = (
+        "2 of 3 files will fail: JPEG cannot keep 16-bit depth. Save it as PNG, OME-TIFF, TIFF, "
+        "PGM or PPM to keep everything. Or tick “Allow losses of the format”."
+    )
+    qtbot.waitUntil(lambda: refusals.full_text == expected)
+    run(qtbot, batch)
+    assert states(batch) == [FileState.DONE, FileState.FAILED, FileState.FAILED]
+    child(batch, QCheckBox, "batchLossy").click()
+    qtbot.waitUntil(lambda: refusals.full_text == "")
+    run(qtbot, batch)
+    assert [each.state_name for each in batch.queue.rows] == ["done before", "done", "done"]
 
 
 # In the main window ----------------------------------------------------------------------

@@ -131,6 +131,11 @@ class Decoded:
     metadata: Metadata = NOTHING  # further data in the file
     missing: NDArray[np.bool_] | None = None
 
+    @classmethod
+    def of_head(cls, pixel: NDArray[Any], width: int, height: int, *notices: str) -> Decoded:
+        """Return a picture whose pixels all are this one, and take no memory."""
+        return cls(np.broadcast_to(pixel.reshape(-1), (height, width, pixel.size)), [*notices])
+
 
 class Unreadable(Exception):
     def __init__(self, cause: str, hint: str = "") -> None:

@@ -145,6 +145,8 @@ class Writer:
 @dataclass(frozen=True)
 class PictureFormat(FileFormat):
     decode: Callable[[WatchedFile], Decoded]  # reads a file, from its start
+    head: Callable[[WatchedFile], Decoded | None]
+    """Reads the size, type and channels alone, and whether there are further pictures."""
     writers: tuple[Writer, ...] = ()  # several where each suffix keeps other properties
     decode_all: Callable[[WatchedFile], list[Decoded]] | None = None
     """Reads all pictures of a file; None for formats of a single one."""
@@ -152,11 +154,12 @@ class PictureFormat(FileFormat):
 
 FORMATS = (
     # First, because a DICOM file may begin with the signature of any other format.
-    PictureFormat(dicom.FORMAT, dicom.MAGIC, dicom.decode),
+    PictureFormat(dicom.FORMAT, dicom.MAGIC, dicom.decode, dicom.head),
     PictureFormat(
         Format("PNG", (".png",)),
         re.escape(png.MAGIC),
         png.decode,
+        png.head,
         (
             Writer(
                 Format("PNG", (".png",)),
@@ -174,6 +177,7 @@ FORMATS = (
         Format("TIFF", (".tif", ".tiff")),
         tiff.MAGIC,
         tiff.decode,
+        tiff.head,
         tuple(
             Writer(
                 Format(name, suffixes),
@@ -195,12 +199,14 @@ FORMATS = (
         Format("BMP", (".bmp", ".dib")),
         bmp.MAGIC,
         bmp.decode,
+        bmp.head,
         (Writer(Format("BMP", (".bmp",)), pillow.encode_bmp, beside=frozenset({"resolution"})),),
     ),
     PictureFormat(
         Format("JPEG", (".jpg", ".jpeg", ".jpe", ".jfif")),
         rb"\xff\xd8(?:[^\xff]|\xff\0){0,120}\xff[^\0]",  # stray bytes may be between
         jpeg.decode,
+        jpeg.head,
         (
             Writer(
                 Format("JPEG", (".jpg", ".jpeg")),
@@ -216,6 +222,7 @@ FORMATS = (
         Format("WebP", (".webp",)),
         rb"RIFF....WEBP",
         partial(pillow.decode, kind="WEBP"),
+        partial(pillow.head, kind="WEBP"),
         (
             Writer(
                 Format("WebP", (".webp",)),
@@ -234,6 +241,7 @@ FORMATS = (
         Format("PGM/PPM", (".pgm", ".ppm", ".pbm", ".pnm")),
         rb"P[1-6][\s#]",
         netpbm.decode,
+        netpbm.head,
         (
             Writer(Format("PGM", (".pgm",)), netpbm.encode, (_UINT8, _UINT16), colour=False),
             Writer(Format("PPM", (".ppm",)), netpbm.encode, (_UINT8, _UINT16), grey=False),
@@ -243,6 +251,7 @@ FORMATS = (
         Format("GIF", (".gif",)),
         rb"GIF8[79]a",
         partial(pillow.decode, kind="GIF"),
+        partial(pillow.head, kind="GIF"),
         decode_all=partial(pillow.decode_all, kind="GIF", first=partial(pillow.decode, kind="GIF")),
     ),
 )

@@ -64,6 +64,23 @@ def read_image(path: str | Path, *, nan: float | None = None) -> Image:
     return image
 
 
+def read_head(path: Path) -> Image | None:
+    """Return a black image of the form that `read_image` returns, from the head of a file.
+
+    It takes no memory. None where only reading the file shows its form, or why it cannot be read.
+    """
+    try:
+        with open_file(path) as handle:
+            found = _recognise(handle)
+            with damage_explained(found.format.name):
+                decoded = found.head(handle)
+    except (Unreadable, MemoryError):
+        return None
+    if decoded is None:
+        return None
+    return Image(decoded.pixels, path.name, path, tuple(decoded.notices))
+
+
 def is_one_of_several(image: Image) -> bool:
     """Return whether the file of a picture has more of them, which `read_pages` reads."""
     return any(notice.startswith(ONLY_FIRST) for notice in image.notices)

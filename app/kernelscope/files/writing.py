@@ -93,6 +93,19 @@ def check_write(
     `shape`: height, width and channels of the image to write. `dtype`: type of its samples.
     """
     path = Path(path)
+    check_form(path, shape, dtype, lossy=lossy, quality=quality)
+    check_target(path)
+
+
+def check_form(
+    path: Path,
+    shape: tuple[int, ...],
+    dtype: np.dtype[Any],
+    *,
+    lossy: bool = False,
+    quality: int | None = None,
+) -> None:
+    """Refuse an image that its format cannot keep, as `check_write` does, wherever it goes."""
     height, width, channels = shape
     writer = _writer(path)
     if max(width, height) > writer.max_side:
@@ -115,7 +128,6 @@ def check_write(
             f"{path.name}: {writer.format.name} cannot keep {enumerated(losses)}.",
             f"Save it as {enumerated(keepers, 'or')} to keep everything.",
         )
-    check_target(path)
 
 
 def write_pages(images: Sequence[Image], path: str | Path) -> Path:
@@ -142,11 +154,16 @@ def holds_pages(path: Path) -> bool:
 def check_write_pages(path: str | Path) -> None:
     """Refuse, before a long run, a place that `write_pages` would refuse after it."""
     path = Path(path)
+    check_form_of_pages(path)
+    check_target(path)
+
+
+def check_form_of_pages(path: Path) -> None:
+    """Refuse a format that holds one picture only."""
     if not holds_pages(path):
         raise ImageWriteError(
             f"{path.name}: several pictures are written to TIFF files only.", "Save it as TIFF."
         )
-    check_target(path)
 
 
 def _writer(path: Path) -> Writer:

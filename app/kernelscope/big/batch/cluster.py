@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from kernelscope.base.errors import AppError
 from kernelscope.base.installed import install_command
 from kernelscope.base.parallel import core_count
-from kernelscope.big.batch.conductor import FileOutcome, check_target
+from kernelscope.big.batch.conductor import FileOutcome, check_target, refusal
 from kernelscope.big.batch.item import COMMAND_LINE, FileState, Item
 from kernelscope.big.batch.journal import Journal
 from kernelscope.big.batch.task import (
@@ -318,10 +318,14 @@ class ClusterBatch:
             if journal.is_done(item):
                 note(FileOutcome(item, FileState.SKIPPED, report=journal.report(item)))
                 continue
+            settings = self._settings
+            reason = refusal(item, settings.recipe, settings.handling, COMMAND_LINE)
             try:
                 check_target(item, COMMAND_LINE, overwrite=self._overwrite)
             except AppError as error:
-                note(FileOutcome(item, FileState.FAILED, str(error)))
+                reason = str(error)
+            if reason:
+                note(FileOutcome(item, FileState.FAILED, reason))
             else:
                 waiting.append(item)
         with _folder_of_parts(self._settings):

@@ -25,7 +25,13 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Annotated, Any
 
-from kernelscope.base.errors import AppError, Cancelled, ImageReadError, ImageWriteError
+from kernelscope.base.errors import (
+    AppError,
+    Cancelled,
+    ImageReadError,
+    ImageWriteError,
+    LossyFormat,
+)
 from kernelscope.base.memory import is_shortage
 from kernelscope.big.batch.item import (
     AS_USUAL,
@@ -58,6 +64,7 @@ from kernelscope.files import (
 )
 from kernelscope.files.formats import IS_CUT_OFF
 from kernelscope.files.picture_formats import writer_of
+from kernelscope.files.reading import read_head
 from kernelscope.files.volumes import (
     check_write_volume,
     check_write_volumes,
@@ -67,8 +74,9 @@ from kernelscope.files.volumes import (
     write_volume,
     write_volumes,
 )
-from kernelscope.files.volumes.writing import record_of
+from kernelscope.files.volumes.writing import check_volume_suffix, record_of
 from kernelscope.files.write_errors import explained
+from kernelscope.files.writing import check_form, check_form_of_pages
 from kernelscope.images.image import Image
 from kernelscope.images.judging.metrics import Quality, VolumeQuality
 from kernelscope.images.levels import with_levels
@@ -157,7 +165,8 @@ class Batch:
         """Filter all files that the journal does not have; return the outcome of each.
 
         After `token` was cancelled, files that are being written are finished, and the rest is left
-        out. `report` is called on this thread with each outcome, in the order of the files. `begun`
+        out. `report` is called on this thread with each outcome, in the order of the files, first
+        with those that are not filtered: done before, or of a `refusal`. `begun`
         is called with each file as a stage of the work on it begins, on any thread. `pause`: while
         it holds the batch, no file is begun. `journal`: None on a worker, whose client has it.
         """
@@ -167,12 +176,7 @@ class Batch:
             outcomes.append(outcome)
             report(outcome)
 
-        waiting = []
-        for item in self.items:
-            if journal is not None and journal.is_done(item):
-                note(FileOutcome(item, FileState.SKIPPED, report=journal.report(item)))
-            else:
-                waiting.append(item)
+        waiting = list(self._waiting(journal, token, note))
         sets = (self.backends, *self.more)
         free = SimpleQueue[Mapping[str, Backend]]()
         for backends in sets:
@@ -209,6 +213,19 @@ class Batch:
             finally:  # after Ctrl+C as well: these are on the disk
                 _empty(begun_work, note)
         return outcomes
+
+    def _waiting(
+        self, journal: Journal | None, token: CancelToken, note: Callable[[FileOutcome], None]
+    ) -> Iterator[Item]:
+        for item in self.items:
+            if token.cancelled:
+                return
+            if journal is not None and journal.is_done(item):
+                note(FileOutcome(item, FileState.SKIPPED, report=journal.report(item)))
+            elif reason := refusal(item, self.recipe, self.handling, self.hints):
+                note(FileOutcome(item, FileState.FAILED, reason))
+            else:
+                yield item
 
     def _read(self, begun: Callable[[Item, FileState], None], item: Item) -> _ReadFile:
         begun(item, FileState.READING)
@@ -332,7 +349,7 @@ class Batch:
         except Cancelled:
             raise
         except AppError as error:
-            found.append(str(error))
+            found.append(explain(error, self.hints))
         except Exception as error:
             if is_shortage(error):
                 found.append(f"There is not enough memory. {self.hints.memory}")
@@ -352,6 +369,30 @@ def check_target(item: Item, hints: Hints, *, overwrite: bool) -> None:
         )
     if there and not overwrite:
         raise ImageWriteError(f"{item.target}: the file is there already.", hints.there)
+
+
+def explain(error: AppError, hints: Hints) -> str:
+    return f"{error} {hints.lossy}" if isinstance(error, LossyFormat) else str(error)
+
+
+def refusal(item: Item, recipe: Recipe, handling: Handling, hints: Hints) -> str:
+    """Return why the format of a result cannot keep it, by the head of its file; empty if it can.
+
+    Reading the file may show more reasons, see `check_results`.
+    """
+    try:
+        if item.slices or is_volume(item.source):
+            check_volume_suffix(item.target)
+        elif (head := read_head(item.source)) is not None:
+            shape = recipe_request(recipe, head).whole_shape
+            check_form(item.target, shape, head.dtype, lossy=handling.lossy)
+            if is_one_of_several(head):
+                check_form_of_pages(item.target)
+    except ImageWriteError as error:
+        return explain(error, hints)
+    except AppError:  # the recipe does not suit the picture: said with the file
+        pass
+    return ""
 
 
 def _judged(outcome: FileOutcome, first: Result, result: Result, read: _ReadFile) -> FileOutcome:

@@ -111,6 +111,7 @@ class Hints:
     """The journal is that of another recipe."""
     memory: str = "Use fewer --jobs, close other programs, or filter it with “apply --memory”."
     """There is not enough memory."""
+    lossy: str = "Or add --lossy."  # a format cannot keep something, which may be allowed
     blocks: str = "“apply --memory 2G”"  # how a file is filtered that is too large
 
 

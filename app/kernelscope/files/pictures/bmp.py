@@ -27,6 +27,7 @@ MAGIC = (
     rb"|(?:\x0c\0\0\0.{4}|[\x28\x34\x38\x40\x6c\x7c]\0\0\0.{8})\x01\0[\x01\x02\x04\x08\x10\x18\x20]\0"
 )
 
+_HEAD = 1024 + 256  # bytes of the headers, with a palette
 _FILE_HEADER = 14
 _OS2_1, _WINDOWS_3 = 12, 40
 _PLAIN, _RLE8, _RLE4, _FIELDS, _JPEG, _PNG, _ALPHA_FIELDS = range(7)
@@ -67,7 +68,7 @@ class _Header:
 
 
 def decode(handle: BinaryIO) -> Decoded:
-    header = _header(handle.read(1024 + 256))
+    header = _header(handle.read(_HEAD))
     if header.profile is not None:
         handle.seek(header.profile.start)
         profile = handle.read(header.profile.stop - header.profile.start)
@@ -88,6 +89,18 @@ def decode(handle: BinaryIO) -> Decoded:
     else:
         pixels = _fields(samples, header, notices)
     return _turned(pixels, header, notices)
+
+
+def head(handle: BinaryIO) -> Decoded:
+    whole = _header(handle.read(_HEAD))
+    header = replace(whole, width=1, height=1)
+    if header.bits == 24:
+        pixel = np.zeros(3, np.uint8)
+    elif header.bits <= 8:
+        pixel = _coloured(np.zeros((1, 1), np.uint8), header, [])
+    else:
+        pixel = _fields(np.zeros((1, 4), np.uint8), header, [])
+    return Decoded.of_head(pixel, whole.width, whole.height)
 
 
 def _turned(pixels: NDArray[Any], header: _Header, notices: list[str]) -> Decoded:

@@ -106,6 +106,21 @@ def decode(handle: BinaryIO) -> Decoded:
     return Decoded(pixels, notices, metadata=Metadata(others=(TAGS,)))
 
 
+def head(handle: WatchedFile) -> Decoded | None:
+    dataset = _dcmread(handle, stop_before_pixels=True)
+    model = dataset.PhotometricInterpretation
+    if model in _GREY:
+        return None
+    bits = dataset.BitsStored
+    if model == "PALETTE COLOR":
+        bits = dataset.RedPaletteColorLookupTableDescriptor[2]
+    more = [f"{ONLY_FIRST} of {frame_count(dataset)} pictures is shown."] * (
+        frame_count(dataset) > 1
+    )
+    pixel = np.zeros(3, np.uint8 if bits <= 8 else np.uint16)
+    return Decoded.of_head(pixel, dataset.Columns, dataset.Rows, *more)
+
+
 def read_header(path: Path) -> Any:
     with damage_explained(f"DICOM file {path.name}'s"), WatchedFile(path) as handle:
         return _dcmread(handle, defer_size=1024)

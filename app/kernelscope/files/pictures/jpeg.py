@@ -31,6 +31,7 @@ from kernelscope.images.image import Coding
 _SCAN, _END = 0xDA, 0xD9
 _ALONE = (0x01, *range(0xD0, 0xD9))  # markers without a length
 
+_HEAD = 2**20  # bytes in which the size of a picture is looked for: thumbnails come before it
 _MAX_SEGMENTS = 2**16
 """Limit of the number of segments: files have some hundred at most, and each takes time."""
 
@@ -138,6 +139,16 @@ def decode(handle: WatchedFile) -> Decoded:
     exif.describe(result, found.exif, found.xmp, profile, found.resolution, others)
     result.metadata = replace(result.metadata, jpeg=_coding(found, result.orientation))
     return result
+
+
+def head(handle: WatchedFile) -> Decoded | None:
+    found = _segments(handle.read(_HEAD))
+    if found.kind == 0:
+        return None
+    pixel = np.zeros(
+        3 if found.channels > 1 else 1, np.uint8 if found.precision <= 8 else np.uint16
+    )
+    return Decoded.of_head(pixel, found.width, found.height)
 
 
 def _usual(data: bytes, found: _Segments) -> Decoded:

@@ -24,18 +24,13 @@ _MOST_DIGITS = 9
 
 
 def decode(handle: BinaryIO) -> Decoded:
-    kind = int(handle.read(2)[1:])
+    kind, width, height, maximum = _header(handle)
     plain, bitmap, channels = kind <= 3, kind in (1, 4), 3 if kind in (3, 6) else 1
-    width, height = _number(handle), _number(handle)
-    maximum = 1 if bitmap else _number(handle)
-    check_size(width, height, channels)
     start = handle.tell()
     handle.seek(0)
     others = ("a comment",) if b"#" in handle.read(-1 if plain else start) else ()
     handle.seek(start)
     metadata = Metadata(others=others)
-    if not 1 <= maximum <= 65535:
-        raise Unreadable(f"its header gives {maximum} as white; 1 to 65535 are allowed.")
     shape = (height, width, channels)
     if bitmap:
         bits = _plain_bits(handle, width * height) if plain else _packed_bits(handle, shape)
@@ -50,6 +45,23 @@ def decode(handle: BinaryIO) -> Decoded:
     if maximum not in (255, 65535):
         notices.append(f"Samples of 0 to {maximum} stretched to {8 if maximum < 255 else 16} bits.")
     return Decoded(rescale(samples, maximum), notices, metadata=metadata)
+
+
+def _header(handle: BinaryIO) -> tuple[int, int, int, int]:
+    """Return the kind, the width, the height and the sample of white."""
+    kind = int(handle.read(2)[1:])
+    width, height = _number(handle), _number(handle)
+    maximum = 1 if kind in (1, 4) else _number(handle)
+    check_size(width, height, 3 if kind in (3, 6) else 1)
+    if not 1 <= maximum <= 65535:
+        raise Unreadable(f"its header gives {maximum} as white; 1 to 65535 are allowed.")
+    return kind, width, height, maximum
+
+
+def head(handle: BinaryIO) -> Decoded:
+    kind, width, height, maximum = _header(handle)
+    pixel = np.zeros(3 if kind in (3, 6) else 1, np.uint8 if maximum < 256 else np.uint16)
+    return Decoded.of_head(pixel, width, height)
 
 
 def _rest(handle: BinaryIO) -> list[str]:

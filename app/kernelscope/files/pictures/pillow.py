@@ -47,6 +47,13 @@ def decode(handle: WatchedFile, kind: str) -> Decoded:
     return result
 
 
+def head(handle: WatchedFile, kind: str) -> Decoded:
+    with _opened(handle, kind) as image:
+        channels = (1 if image.mode in ("1", "L") else 3) + image.has_transparency_data
+        notices = [formats.ANIMATION] * getattr(image, "is_animated", False)
+        return Decoded.of_head(np.zeros(channels, np.uint8), *image.size, *notices)
+
+
 def decode_all(
     handle: WatchedFile, kind: str, first: Callable[[WatchedFile], Decoded]
 ) -> list[Decoded]:

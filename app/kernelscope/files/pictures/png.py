@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import struct
 import threading
 import zlib
@@ -123,7 +124,10 @@ def decode(handle: BinaryIO) -> Decoded:  # noqa: C901 - one list of cases, in o
 
     with warnings_of("imagecodecs") as warnings:
         # With a buffer of its own, imagecodecs loses a reference to None if it raises.
-        room = _room(width, height, depth, colour_type, b"tRNS" in chunks)
+        room, form = None, _form(depth, colour_type, b"tRNS" in chunks)
+        if form is not None:
+            channels, dtype = form
+            room = np.empty((height, width, channels)[: 2 + (channels > 1)], dtype)
         pixels = b"".join(critical)
         try:
             result = Decoded(imagecodecs.png_decode(pixels, out=room))
@@ -146,6 +150,27 @@ def decode(handle: BinaryIO) -> Decoded:  # noqa: C901 - one list of cases, in o
     if b"acTL" in chunks:
         result.notices.append(formats.ANIMATION)
     return _described(result, data, chunks)
+
+
+def head(handle: BinaryIO) -> Decoded | None:
+    """Return the form of a picture; its chunks up to the pixels are passed over."""
+    width, height, depth, colour_type = struct.unpack(">IIBB", handle.read(26)[16:])
+    handle.seek(_HEADER_END)
+    kinds = set[bytes]()
+    for _ in range(_MAX_CHUNKS):
+        length, kind = struct.unpack(">I4s", handle.read(8))
+        if kind in (b"IDAT", b"IEND"):
+            break
+        if kind != b"tRNS":
+            handle.seek(length + 4, os.SEEK_CUR)
+        elif not _chunk(kind, handle.read(length)).endswith(handle.read(4)):
+            continue  # libpng ignores a damaged one
+        kinds.add(kind)
+    form = _form(depth, colour_type, b"tRNS" in kinds)
+    if form is None:
+        return None
+    notices = [formats.ANIMATION] * (b"acTL" in kinds)
+    return Decoded.of_head(np.zeros(*form), width, height, *notices)
 
 
 def _completed(chunks: list[bytes]) -> tuple[list[bytes], list[str]]:
@@ -221,16 +246,13 @@ def encode(pixels: NDArray[Any], metadata: Metadata = NOTHING) -> bytes:
     return b"".join((data[:_HEADER_END], *extra, data[_HEADER_END:]))
 
 
-def _room(
-    width: int, height: int, depth: int, colour_type: int, transparent: bool
-) -> NDArray[Any] | None:
-    """Return an array that fits the pixels; None if there is no such colour type."""
+def _form(depth: int, colour_type: int, transparent: bool) -> tuple[int, type[Any]] | None:
+    """Return the channels and the type of the pixels; None if there is no such colour type."""
     channels = _CHANNELS.get(colour_type)
     if channels is None:
         return None
     channels += transparent and colour_type not in (4, 6)
-    shape = (height, width) if channels == 1 else (height, width, channels)
-    return np.empty(shape, np.uint16 if depth == 16 else np.uint8)
+    return channels, np.uint16 if depth == 16 else np.uint8
 
 
 def _described(result: Decoded, data: bytes, chunks: dict[bytes, bytes]) -> Decoded:

@@ -88,9 +88,24 @@ def decode(handle: WatchedFile) -> Decoded:
     check_pages(handle)
     with tifffile.TiffFile(handle) as file:
         (result,) = _decoded(handle, file.pages[:1])
-        if len(file.pages) > 1:
-            result.notices.append(f"{ONLY_FIRST} of {len(file.pages)} pages is shown.")
+        result.notices += _more(file)
     return result
+
+
+def head(handle: WatchedFile) -> Decoded:
+    import tifffile
+
+    check_pages(handle)
+    with tifffile.TiffFile(handle) as file:
+        page = file.pages[0]
+        _check(page)
+        pixel = _interpret(np.zeros((1, 1, page.samplesperpixel), page.dtype), page).pixels
+        return Decoded.of_head(pixel, page.imagewidth, page.imagelength, *_more(file))
+
+
+def _more(file: Any) -> list[str]:
+    count = len(file.pages)
+    return [f"{ONLY_FIRST} of {count} pages is shown."] * (count > 1)
 
 
 def decode_all(handle: WatchedFile) -> list[Decoded]:

@@ -185,6 +185,11 @@ def _suffix(path: Path) -> str:
     return path.name[len(path.name) - len(found) :]
 
 
+def check_volume_suffix(path: Path) -> None:
+    """Refuse a suffix of which no volume is written."""
+    _writer(path)
+
+
 def _writer(path: Path) -> VolumeWriter:
     return writer_for(path, WRITERS, f"volumes are not written as {path.suffix} files.")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from kernelscope.base.durations import about, duration
 from kernelscope.base.text import without_name
-from kernelscope.big.batch.conductor import Batch, FileOutcome
+from kernelscope.big.batch.conductor import Batch, FileOutcome, refusal
 from kernelscope.big.batch.item import FileState, Handling, Hints, Item, Pause
 from kernelscope.big.batch.journal import Journal
 from kernelscope.engine.backend import Backend
@@ -218,6 +218,7 @@ HINTS = Hints(
     earlier="Choose another output folder.",
     other_recipe=f"Choose another output folder, or set Existing results to “{REPLACE}”.",
     memory="Close other programs.",
+    lossy="Or tick “Allow losses of the format”.",
     blocks="“kernelscope apply --memory 2G” on the command line",
 )
 
@@ -330,6 +331,18 @@ def default_out(inputs: Sequence[Path]) -> Path:
     if first.is_dir():
         return first.with_name(f"{first.name}-filtered")
     return first.parent / "filtered"
+
+
+def refused(items: Sequence[Item], recipe: Recipe, handling: Handling) -> str:
+    """Return how many results cannot be written, and why; empty if none is known by now."""
+    reasons = Counter(
+        refusal(each, recipe, handling, HINTS).removeprefix(f"{each.target.name}: ")
+        for each in items
+    )
+    del reasons[""]
+    return " ".join(
+        f"{count} of {len(items)} files will fail: {text}" for text, count in reasons.items()
+    )
 
 
 def described(recipe: Recipe) -> str:

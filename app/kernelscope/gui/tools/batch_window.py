@@ -13,6 +13,7 @@ import html
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -59,7 +60,7 @@ from PySide6.QtWidgets import (
 
 from kernelscope.base.errors import AppError
 from kernelscope.base.text import one_line
-from kernelscope.big.batch.item import FileState
+from kernelscope.big.batch.item import FileState, Handling
 from kernelscope.big.batch.listing import FoundFiles, find_items
 from kernelscope.engine.backend import Backend
 from kernelscope.engine.costs import Costs
@@ -83,6 +84,7 @@ from kernelscope.gui.model.batch_run import (
     FileRow,
     default_out,
     described,
+    refused,
 )
 from kernelscope.gui.model.gallery import thumbnail
 from kernelscope.gui.tools.file_dialogs import folder_for, name_filter
@@ -144,7 +146,7 @@ _OPTIONS = (
 class BatchForm(Form):
     """Edits a `BatchSettings` and chooses a recipe: a file, or the window's `steps`."""
 
-    places_changed = Signal()  # results go to other places now
+    places_changed = Signal()  # results go to other places, or can be written there or not
 
     def __init__(self, steps: Callable[[], Recipe], parent: QWidget | None = None) -> None:
         super().__init__("batchForm", _OPTIONS, parent, by_hand=True)
@@ -153,6 +155,8 @@ class BatchForm(Form):
         self._usable: Collection[str] = ()
         self.description = ElidedLabel(self)
         theme.set_role(self.description, "note")
+        self.refusals = dressed(ElidedLabel(self), "batchRefusals")
+        theme.set_role(self.refusals, "problem")
         self._lay_out()
         self.set_devices(())
         self.editors["batchOut"].editingFinished.connect(self.take_out)
@@ -162,7 +166,7 @@ class BatchForm(Form):
     def _on_option(self, name: str) -> None:
         if name == "batchRecipe":
             self.show_recipe()
-        elif name == "batchFormat":
+        if name in ("batchRecipe", "batchFormat", "batchLossy"):
             self.places_changed.emit()
 
     def _lay_out(self) -> None:
@@ -189,7 +193,8 @@ class BatchForm(Form):
         grid.addWidget(recipe, 0, 2)
         grid.addWidget(choose, 2, 2)
         grid.addWidget(self.editors["batchLossy"], 3, 4)
-        grid.addWidget(self.description, 1, 1, 1, 4)
+        grid.addWidget(self.description, 1, 1, 1, 2)
+        grid.addWidget(self.refusals, 1, 3, 1, 2)
 
     # --- settings ---
 
@@ -264,6 +269,11 @@ class BatchForm(Form):
 
     def recipe(self) -> Recipe:
         return self.values["batchRecipe"] or self._steps()
+
+    def valid_recipe(self) -> Recipe | None:
+        with suppress(AppError):  # `show_recipe` shows it
+            return self.recipe()
+        return None
 
     def show_recipe(self) -> None:
         try:
@@ -556,6 +566,7 @@ class BatchWindow(ToolWindow):
         self._left_out: set[Path] = set()
         self._listing = self._starts = False
         """Whether files are looked for, and whether the batch starts when they are found."""
+        self._checked: Recipe | None = None  # with it, those that will fail are listed
         self._run: BatchRun | None = None
         self._stopped: BatchOrder | None = None
         """The order of a batch that was stopped, which Start resumes."""
@@ -673,20 +684,25 @@ class BatchWindow(ToolWindow):
             return
         if not inputs or folder is None:
             self._background.forget("batch list")
-            self._on_listed(FoundFiles())
+            self._on_listed((FoundFiles(), ""))
             return
 
-        def find() -> FoundFiles:
+        recipe, handling = self.form.valid_recipe(), Handling(lossy=self.form.settings().lossy)
+        self._checked = recipe
+
+        def find() -> tuple[FoundFiles, str]:
             found = find_items(inputs, folder, suffix)
             found.items = [item for item in found.items if item.source not in left_out]
-            return found
+            return found, refused(found.items, recipe, handling) if recipe else ""
 
         self._listing = True
         self._show_state()
         self._background.start("batch list", find, self._on_listed, self._on_unlisted)
 
-    def _on_listed(self, found: FoundFiles) -> None:
+    def _on_listed(self, listed: tuple[FoundFiles, str]) -> None:
         self._listing = False
+        found, refusals = listed
+        self.form.refusals.set_full_text(refusals)
         notes = [f"{path} cannot be read: {reason}." for path, reason in found.problems]
         if found.left_out:
             word = "file is" if found.left_out == 1 else "files are"
@@ -700,7 +716,7 @@ class BatchWindow(ToolWindow):
             self.start()
 
     def _on_unlisted(self, error: Exception) -> None:
-        self._on_listed(FoundFiles())
+        self._on_listed((FoundFiles(), ""))
         if isinstance(error, AppError):
             self._inputs.clear()
             self._note.set_full_text(str(error))
@@ -904,6 +920,8 @@ class BatchWindow(ToolWindow):
         super().changeEvent(event)
         if event.type() == QEvent.Type.ActivationChange and self.isActiveWindow():
             self.refresh()
+            if self._inputs and self.form.valid_recipe() != self._checked:
+                self._list()
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
         if not self.running and any(url.isLocalFile() for url in event.mimeData().urls()):
