@@ -9,6 +9,7 @@ import importlib
 import os
 import re
 import shutil
+import subprocess
 import tempfile
 import threading
 import time
@@ -42,6 +43,15 @@ _CRASHES = "KERNELSCOPE_CRASHES"
 
 _NOTE = pytest.StashKey[str]()
 """Why compiled code of this session is not kept; nothing if it is."""
+
+
+def pytest_cmdline_main(config: pytest.Config) -> None:
+    """Seed the drawn examples by the commit: each has its own, and fails again where it failed."""
+    if config.option.hypothesis_seed is None:
+        commit = ["git", "-C", str(ROOT), "rev-parse", "--short=8", "HEAD"]
+        with contextlib.suppress(OSError, subprocess.CalledProcessError):  # no clone
+            found = subprocess.check_output(commit, text=True, stderr=subprocess.DEVNULL)
+            config.option.hypothesis_seed = int(found, 16)
 
 
 @pytest.hookimpl(trylast=True)  # after pytest's own, which writes to the standard error

@@ -10,6 +10,7 @@ import sysconfig
 from collections import defaultdict
 from pathlib import Path
 
+import hypothesis.core
 import pytest
 
 from kernelscope.backends.cuda.sources import source_files
@@ -136,6 +137,16 @@ def test_subjects_of_commits(tmp_path: Path, message: str, fault: str | None) ->
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == (0 if fault is None else 1)
     assert (fault or "") in done.stderr
+
+
+@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="not a clone")
+def test_examples_are_drawn_by_the_commit(request: pytest.FixtureRequest) -> None:
+    commit = subprocess.check_output(["git", "rev-parse", "HEAD"], cwd=ROOT, text=True)
+    seed: int | str = request.config.getoption("--hypothesis-seed")
+    if seed == int(commit[:8], 16):
+        assert hypothesis.core.global_force_seed == seed
+    else:
+        assert isinstance(seed, str), "it was given on the command line"
 
 
 def test_hooks_run_the_tools_that_the_tests_run() -> None:
