@@ -14,6 +14,7 @@ from PySide6.QtCore import QPoint, QPointF
 from PySide6.QtGui import QColor
 from PySide6.QtWidgets import QLabel, QListWidget
 from pytestqt.qtbot import QtBot
+from scipy.ndimage import median_filter
 
 from kernelscope.backends.cpu import CpuBackend
 from kernelscope.engine.backend import Availability
@@ -21,6 +22,7 @@ from kernelscope.engine.request import Request, RunSettings
 from kernelscope.engine.run import execute
 from kernelscope.engine.step import Step
 from kernelscope.gui.model.comparison import View
+from kernelscope.gui.model.display import PaneSide
 from kernelscope.gui.model.freshness import (
     LOOKING,
     MOVING,
@@ -44,6 +46,7 @@ from kernelscope.schema.crop import Box
 from tests.gui.helpers import FakeCpu, Opener, child, choose_place, hover, press, run
 from tests.gui.test_live import badge, settled
 from tests.gui.test_volume_page import SHAPE, add, open_scan, voxels, write
+from tests.gui.test_whole_file import write_film
 
 pytestmark = pytest.mark.usefixtures("compiled_judging", "rests_soon")
 
@@ -555,3 +558,75 @@ def test_what_is_shown_is_true_after_many_changes(
             compare()
     else:
         pytest.fail(f"too few of each were seen: {seen}")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("whole", [True, False])
+def test_all_channels_of_a_composite_follow_a_setting_at_once(
+    qtbot: QtBot,
+    real_window: MainWindow,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    whole: bool,
+) -> None:
+    """The channel in front alone was, so that the others seemed to be filtered away."""
+    window, sizes = real_window, (3, 5, 7)
+    if not whole:
+        slow(monkeypatch)
+    window.session.set_filter("median")
+    film = write_film(tmp_path / "film.ome.tif")[0]
+    open_scan(qtbot, window, tmp_path / "film.ome.tif")
+    expected = {
+        (size, channel): median_filter(each, (1, size, size), mode="reflect")
+        for channel, each in enumerate(film)
+        for size in sizes
+    }
+    viewer, subject = window.volumes.canvas, window.session.volumes
+    seen: list[tuple[int, ...]] = []
+
+    def look() -> None:
+        """Note the mask of each channel of the output; both sides have the same channels."""
+        plane, index = viewer.view.planes[0], viewer.view.position[0]
+        front = contents(viewer)[0]
+        content = viewer._content_at(viewer.view.position, (plane,))
+        before, after = (
+            [other for other, _ in viewer._look_of(plane, side, content).others(subject.part)]
+            for side in PaneSide
+        )
+        if front is None:
+            return
+        assert len(before) == len(after)
+        drawn = [front, *(plane.cut(each.voxels, index) for each in after)]
+        made_with = [
+            [n for n in sizes if np.array_equal(each, plane.cut(expected[n, channel], index))]
+            for channel, each in enumerate(drawn)
+        ]
+        seen.append(tuple(size for found in made_with for size in found))
+
+    window.live.refreshed.connect(look)
+    for size in (5, 7, 3):
+        window.session.set_values("median", {"size": size})
+        qtbot.waitUntil(lambda both=(size, size): both in seen[-1:])  # type: ignore[misc]
+    window.live.refreshed.disconnect(look)
+    assert {len(set(each)) for each in seen} == {1}, "no settings are mixed"
+    assert (subject.result is not None) is whole
+
+
+def test_a_run_of_one_channel_is_followed_by_the_others(
+    qtbot: QtBot, open_window: Opener, tmp_path: Path
+) -> None:
+    """Until then, and for good where that is slow, the input too shows the one in front alone."""
+    window = open_window()
+    write_film(tmp_path / "film.ome.tif")
+    open_scan(qtbot, window, tmp_path / "film.ome.tif")
+    viewer, subject = window.volumes.canvas, window.session.volumes
+    qtbot.waitUntil(lambda: len(subject.view.look.beside) == 1)
+    titles = [pane.title for pane in (viewer.input, viewer.output)]
+    assert ", DAPI + RFP, " in titles[0].full_text
+    run(qtbot, window)
+    assert ", DAPI, " in titles[0].full_text
+    assert titles[1].full_text.endswith(" · DAPI only")
+    window.live.toggle()
+    qtbot.waitUntil(lambda: not subject.lacks_channels())
+    assert ", DAPI + RFP, " in titles[0].full_text
+    assert titles[1].full_text.endswith(" · figures of DAPI")

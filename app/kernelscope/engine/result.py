@@ -164,6 +164,12 @@ class Result:
         return f"{self.settings}, {self.where}"
 
 
+def same_output(first: Result, second: Result) -> bool:
+    """Return whether two results are of the same source and steps, wherever they ran."""
+    one, other = first.request, second.request
+    return first is second or (one.source is other.source and one.work == other.work)
+
+
 def estimate_notices(request: Request, estimates: Mapping[str, Any]) -> tuple[str, ...]:
     """Return a sentence about each parameter that was estimated, with the volumes' names."""
     sentences = []

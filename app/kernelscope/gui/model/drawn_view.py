@@ -117,6 +117,8 @@ class DrawnView:
     """The levels of values of another kind than those of the input, such as a map of noise."""
     caption: str = ""  # in place of `title`
     part: Box | None = None  # the voxels that are known, if not all of a slice
+    beside: tuple[Volume, ...] | None = None
+    """Of a preview of a composite: the other channels, filtered likewise."""
 
     @property
     def title(self) -> str:

@@ -118,7 +118,7 @@ class Look:
     beside: tuple[tuple[Volume, Display], ...] = ()
     """The other channels of a composite, which are added to the one in front."""
     filtered: tuple[tuple[Volume, Display], ...] = ()
-    """The same for the output: filtered, as far as all of the file was."""
+    """The same for the output: filtered, as far as they were as the one in front was."""
     hidden: frozenset[int] = frozenset()
     """Numbers of the channels of a composite that are not drawn; the one in front may be."""
 
@@ -130,6 +130,18 @@ class Look:
         pairs = zip(self.beside, self.filtered, strict=True)
         raw = {made.channel_number for (before, _), (made, _) in pairs if made is before}
         return replace(self, beside=self.filtered, hidden=self.hidden | raw)
+
+    def beside_output(self, made: Iterable[Volume]) -> Look:
+        """Return the look in which `made` are the other channels that were filtered."""
+        known = {each.channel_number: each for each in made}
+        pairs = [(known.get(raw.channel_number, raw), own) for raw, own in self.beside]
+        return replace(self, filtered=tuple(pairs))
+
+    def of_input(self, front: Volume) -> Look:
+        """The look of the input beside an output: a channel that this lacks is not drawn either,
+        or filtering would seem to have removed it.
+        """
+        return replace(self, hidden=self.of_output.hidden) if self.shows(front) else self
 
     def shows(self, channel: Volume) -> bool:
         return not self.beside or channel.channel_number not in self.hidden

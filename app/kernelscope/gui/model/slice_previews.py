@@ -7,7 +7,7 @@ settings stay on the screen, marked as such, until those of the present ones are
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -29,10 +29,13 @@ class SlicePreview:
     volumes: tuple[Volume, ...]
     """Each component in the shape of the whole, with this slice in place of every slice across its
     axis; they take the memory of a slice. Voxels outside of `part` mean nothing."""
+    beside: tuple[Volume, ...] = ()  # the same of the other channels of a composite
 
     @functools.cached_property
     def contents(self) -> tuple[DrawnView, ...]:
-        return tuple(DrawnView(volume, part=self.part) for volume in self.volumes)
+        return tuple(
+            DrawnView(volume, part=self.part, beside=self.beside) for volume in self.volumes
+        )
 
     @property
     def request(self) -> Request:
@@ -67,19 +70,24 @@ class SlicePreviews:
         own = {each: kept for each, kept in self._slices.items() if not kept.request.stand_in}
         self._slices = own
 
-    def put(self, result: Result) -> bool:
-        """Keep the result of a slice or a part of one; return whether it is one."""
+    def put(self, result: Result, beside: Iterable[Result] = ()) -> bool:
+        """Keep the result of a slice or a part of one; return whether it is one.
+
+        `beside`: those of the other channels of a composite.
+        """
         place, box = place_of(result.request), result.request.region
         if place is None:
             return False
         assert isinstance(box, Box)
-        sources = result.request.scan.volumes
-        volumes = tuple(
-            replace(source, voxels=_spread(part.voxels, box, source.voxels.shape, place))
-            for source, part in zip(sources, result.scan.volumes, strict=True)
-        )
+
+        def spread(each: Result) -> Iterator[Volume]:
+            for source, part in zip(each.request.scan.volumes, each.scan.volumes, strict=True):
+                voxels = _spread(part.voxels, box, source.voxels.shape, place)
+                yield replace(source, voxels=voxels)
+
+        others = tuple(volume for each in beside for volume in spread(each))
         self._slices.pop(place, None)
-        self._slices[place] = SlicePreview(result, volumes)
+        self._slices[place] = SlicePreview(result, tuple(spread(result)), others)
         while len(self._slices) > _MOST:
             del self._slices[next(iter(self._slices))]
         return True

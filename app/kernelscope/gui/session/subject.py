@@ -489,8 +489,22 @@ class Subject(Observed, Generic[Opened, Part]):
             if pipeline is not None and pipeline.then and not result.request.then:
                 self.history.amend(pipeline=pipeline.shown_alone(True))
 
-    def show_preview(self, result: Result) -> bool:
-        """Show a part of a result until a whole one is; return whether it is in view."""
+    def requests_beside(self, request: Request) -> list[Request]:
+        """Return the requests that do the same with the other channels of a composite."""
+        return []
+
+    def lacks_channels(self) -> bool:
+        """Whether channels of a composite are drawn whose outputs were not filtered likewise."""
+        return False
+
+    def keep_beside(self, result: Result, beside: Sequence[Result]) -> None:
+        """Keep the outputs of the other channels of a composite, which are drawn with a result."""
+
+    def show_preview(self, result: Result, beside: Sequence[Result] = ()) -> bool:
+        """Show a part of a result until a whole one is; return whether it is in view.
+
+        `beside`: those of the other channels of a composite.
+        """
         if not self.visible_parts(result.request):
             return False
         with self.changing(PART):

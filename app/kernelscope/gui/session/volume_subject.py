@@ -22,10 +22,11 @@ from kernelscope.gui.model.pipeline import kept_steps
 from kernelscope.gui.model.runs import describe_result
 from kernelscope.gui.model.sketches import ViewedPicture
 from kernelscope.gui.model.slice_drawing import drawn_slice, resolution_of
-from kernelscope.gui.model.slice_previews import place_of
+from kernelscope.gui.model.slice_previews import SlicePreview, place_of
 from kernelscope.gui.session.canvas_view import SLICES, CanvasView, Edges
-from kernelscope.gui.session.subject import MAP, PART, Fields, Savable, Subject
+from kernelscope.gui.session.subject import MAP, PART, SHOWN, Fields, Savable, Subject
 from kernelscope.images.image import Image, Metadata
+from kernelscope.images.levels import relevelled
 from kernelscope.images.planes import Plane
 from kernelscope.images.scan import MAX_COMPONENTS, Scan
 from kernelscope.images.volume import Volume, check_reference
@@ -47,6 +48,8 @@ class VolumeSubject(Subject[Scan, Volume]):
         super().__init__(session, CanvasView(3))
         self.map_caption = ""
         self._map_made_with: tuple[Any, ...] = ()
+        self.together: tuple[Result, ...] = ()
+        """A result, and those of the other channels of a composite that live filtering made."""
         self._stepped: Scan | None = None  # the input that `show_member` showed last
 
     def announce(self) -> str:
@@ -165,16 +168,26 @@ class VolumeSubject(Subject[Scan, Volume]):
     def _parts_of(self, edges: Edges, request: Request) -> tuple[Box, ...]:
         """Return the slices in view, whole, that are not there as a whole."""
         places = self._in_view(request) if self._shows_output else []
-        found = [self.previews.of(request, axis, index) for axis, index in places]
+        found = [self._preview(request, place) for place in places]
         return tuple(
             Box.slice_of(request.source.shape, axis, index)
             for (axis, index), preview in zip(places, found, strict=True)
             if preview is None or preview.part is not None
         )
 
+    def _preview(self, request: Request, place: tuple[int, int]) -> SlicePreview | None:
+        """Return the preview of a slice, unless it lacks channels of a composite."""
+        found = self.previews.of(request, *place)
+        if found is None:
+            return None
+        have = {each.channel_number for each in found.beside}
+        others = self.requests_beside(found.request)
+        wanted = {each.scan.volumes[0].channel_number for each in others}
+        return found if wanted <= have else None
+
     def part_shown(self, request: Request) -> Box | None:
         place = place_of(request)
-        found = self.previews.of(request, *place) if place is not None else None
+        found = self._preview(request, place) if place is not None else None
         return found.part if found is not None else None
 
     def describe_part(self, shown: Request) -> str:
@@ -192,9 +205,38 @@ class VolumeSubject(Subject[Scan, Volume]):
             words += f", {parts} in part" if len(places) > 1 else " in part"
         return f"{words}, of {size} voxels"
 
-    def show_preview(self, result: Result) -> bool:
+    # --- the other channels of a composite ---
+
+    def requests_beside(self, request: Request) -> list[Request]:
+        others = [each for each, _ in self.view.look.beside if self.view.look.shows(each)]
+        steps = self.steps_of_all() if others else ()
+        several = request.region is not None and len(steps) > 1
+        if several or len(steps) != len(self.moment.steps) + 1 + len(request.then):
+            return []
+        first, *then = steps
+        return [
+            Request(
+                Scan((relevelled(each, self.levels),)),
+                first.step,
+                first.options,
+                region=request.region,
+                then=tuple(then),
+            )
+            for each in others
+        ]
+
+    def lacks_channels(self) -> bool:
+        look = self.view.look
+        pairs = zip(look.beside, look.filtered, strict=True)
+        return any(raw is made and look.shows(raw) for (raw, _), (made, _) in pairs)
+
+    def keep_beside(self, result: Result, beside: Sequence[Result]) -> None:
+        with self.changing(SHOWN):
+            self.together = (result, *beside)
+
+    def show_preview(self, result: Result, beside: Sequence[Result] = ()) -> bool:
         fits = result.request.source is self.source and not self.history.then
-        if not fits or not self.previews.put(result) or not self.previews_in_view:
+        if not fits or not self.previews.put(result, beside) or not self.previews_in_view:
             return False
         with self.changing(PART):
             self.shown = self._on_screen()

@@ -32,7 +32,7 @@ from kernelscope.gui.model.display import (
     dtype_of,
 )
 from kernelscope.gui.model.drawn_view import DrawnView, Pyramid
-from kernelscope.gui.model.slice_drawing import Projection, slab
+from kernelscope.gui.model.slice_drawing import Look, Projection, slab
 from kernelscope.gui.session.canvas_view import DIVIDED, DRAWN, PANES, SEEN, SLICES, CanvasView
 from kernelscope.gui.viewer import values
 from kernelscope.gui.viewer.layer import Key, Layer, Slabs, picture_layer
@@ -468,6 +468,25 @@ class PairView(QWidget):
             return "Part of the slice"
         return "Not computed yet" if self._previews and content.shown is None else ""
 
+    def _look_of(self, plane: Plane | None, side: PaneSide, content: DrawnView) -> Look:
+        """Return how a plane is drawn: both sides of a composite with the same channels."""
+        if plane is None or self.volume is None:
+            return self.view.look
+        look, output = self.view.look_in(plane), content
+        if side is PaneSide.INPUT:
+            output = self._content_at(self.view.position, (plane,))
+        if output.beside is not None:
+            look = look.beside_output(output.beside)
+        if side is PaneSide.OUTPUT:
+            return look.of_output
+        of_output = output.shown is not None and not (output.is_change or output.own_levels)
+        return look.of_input(self.volume) if of_output else look
+
+    def names_of(self, front: Volume) -> str:
+        """Return the channels that are drawn of the input, as `Look.names`."""
+        plane = self._plane(self.view.active_plane)
+        return self._look_of(plane, PaneSide.INPUT, self.input.content).names(front)
+
     def _layer(
         self, number: int | None, side: PaneSide, content: DrawnView
     ) -> tuple[Layer | None, bool]:
@@ -475,9 +494,7 @@ class PairView(QWidget):
         display, plane = self._display_of(content, side), self._plane(number)
         if display is None:
             return None, True
-        look = self.view.look if plane is None else self.view.look_in(plane)
-        if side is PaneSide.OUTPUT:
-            look = look.of_output
+        look = self._look_of(plane, side, content)
         overlaid = look.overlaid and content.is_change
         index = self.view.position[plane.axis] if plane is not None else 0
         deep = (plane, index, look) if plane is not None else None

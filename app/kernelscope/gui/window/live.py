@@ -169,6 +169,13 @@ class Live(QObject):
         self.rest = QTimer(self, singleShot=True, interval=REST_MS)
         self.rest.timeout.connect(self._on_rest)
         self._task: Task | None = None  # the live run in progress
+        self._group: list[Request] = []
+        """The request in progress, and those that do the same with the other channels of a
+        composite: they are drawn at once, or the output would be shown in parts."""
+        self._made: list[Result] = []  # results of the first of the group
+        self._begun: Task | None = None  # the first one of the group
+        self._completed: object = None
+        """The result and the channels that were filtered after it, once."""
         self._overtaken = False  # whether code has become ready since it began
         runner.tasks.began.connect(self._on_task_began)
         runner.tasks.ended.connect(self._on_task_ended)
@@ -249,7 +256,8 @@ class Live(QObject):
         if self._task is not None and request is not None:
             if wanted is None or (alike(request, wanted) and subject.shows_part(request)):
                 return
-            if time.monotonic() - self._task.begun < _PATIENCE:
+            begun = self._begun or self._task
+            if time.monotonic() - begun.begun < _PATIENCE:
                 return  # its end starts the next one
             self._stop()
         if wanted is None:
@@ -261,9 +269,10 @@ class Live(QObject):
         subject = self.session.subject
         shown = subject.shown
         known = shown is not None and alike(shown, wanted)
-        if self._has(wanted):
-            return  # it is being drawn
-        expect, parts = self.pace.expect, subject.visible_parts(wanted)
+        if self._has(wanted):  # it is being drawn
+            self._complete(wanted)
+            return
+        expect, parts = self._expecting(wanted), subject.visible_parts(wanted)
         if known and shown and shown.stand_in and self.pace.is_uncompiled(wanted):
             if shown.region is None or not parts:
                 return  # the code is on its way
@@ -322,27 +331,59 @@ class Live(QObject):
             return
         self._submit(request)
 
+    def _expecting(self, wanted: Request) -> Callable[[Request], float | None]:
+        """Return a function of the seconds that a request takes for all channels of a composite."""
+        count = 1 + len(self.session.subject.requests_beside(wanted))
+
+        def expect(request: Request) -> float | None:
+            seconds = self.pace.expect(request)
+            return None if seconds is None else count * seconds
+
+        return expect
+
+    def _complete(self, wanted: Request) -> None:
+        """Filter the other channels of a composite as the one in front was, if that is quick."""
+        subject, result = self.session.subject, self.session.subject.result
+        if result is None or not self._resting or not subject.lacks_channels():
+            return
+        others = subject.requests_beside(wanted)
+        key = result, [each.source.title for each in others]
+        seconds = self.pace.expect(wanted) or result.seconds
+        if others and key != self._completed and len(others) * seconds <= RESTING:
+            self._completed = key
+            self._submit(wanted, result)
+
     def _part_shown(self, request: Request) -> Region | Box | None:
         """Return the part that need not be computed; any, once there is code, of a stand-in."""
         shown = self.session.subject.shown
         replaced = shown is not None and shown.stand_in and not self.pace.is_uncompiled(request)
         return None if replaced else self.session.subject.part_shown(request)
 
-    def _submit(self, request: Request) -> None:
+    def _submit(self, request: Request, known: Result | None = None) -> None:
+        """Run a request, unless its result is `known`, and those of the channels beside it."""
         self._failed = None
         self._overtaken = False
         # A preview by another method is one of a picture or of slices.
         hidden = request.region is None and request.source.kind is Kind.VOLUME
-        request = replace(request, live=True, stand_in=None if hidden else "")
+        self._group = [
+            replace(each, live=True, stand_in=None if hidden else "")
+            for each in (request, *self.session.subject.requests_beside(request))
+        ]
+        self._made = [] if known is None else [known]
+        self._begun = None
+        self._submit_next()
+
+    def _submit_next(self) -> None:
+        request = self._group[len(self._made)]
         task = self._task = self.runner.tasks.submit(request, Priority.LIVE)
+        self._begun = self._begun or task
         task.finished.connect(self._on_finished)
         task.failed.connect(self._on_ended)
         task.stopped.connect(self._on_ended)
 
     @property
     def _running(self) -> Request | None:
-        work = self._task.work if self._task is not None else None
-        return work if isinstance(work, Request) else None
+        return self._group[0] if self._task is not None else None
 
     @property
     def _at_work(self) -> Task | None:
@@ -451,10 +492,19 @@ class Live(QObject):
         request, self._task = self._running, None
         if request is None:
             return
+        self.record(self._group[len(self._made)], result)
+        self._made.append(result)
+        if len(self._made) < len(self._group):
+            self._submit_next()
+        else:
+            self._show(request)
+
+    def _show(self, request: Request) -> None:
+        """Show the result of a request, with those of the channels beside it."""
+        result, *beside = self._made
         self.last = result
         subject = self.session.subject
         wanted = subject.wanted()
-        self.record(request, result)
         # While a slider moves, results for where it was are better than none; the badge says so.
         useful = wanted is not None and (
             alike(request, wanted)
@@ -466,15 +516,18 @@ class Live(QObject):
         if before is not None and not before.live and alike(before, request):
             useful = False  # Run has overtaken it
         shown = False
-        if useful and request.source is subject.source:
+        if before is result.request:
+            subject.keep_beside(result, beside)
+        elif useful and request.source is subject.source:
             if request.region is None and request.reduction == 1 and not result.request.stand_in:
                 first = subject.result is None  # of this input, which is a step already
                 settings = RunSettings.of(request)
+                subject.keep_beside(result, beside)
                 subject.show_output(result, settings, same_step=self._same_step)
                 self._same_step = not first
                 shown = True  # which was followed already
             elif is_worthwhile(self._part_shown(request), request.region, request.region):
-                subject.show_preview(result)  # or its time alone counts
+                subject.show_preview(result, beside)  # or its time alone counts
         if result.uncompiled and self._overtaken:
             self.use_compiled()
         elif not shown:
@@ -488,6 +541,9 @@ class Live(QObject):
             if not isinstance(error, AppError):
                 _logger.error("Live filtering failed", exc_info=error)
             self._failed = wanted, str(error)
+            if ended is not None and self._made:  # another channel of a composite
+                self._show(ended)
+                return
         self._follow()
 
     # --- the badge ---

@@ -209,7 +209,7 @@ class Page(QWidget, Generic[Opened, Part]):
         if isinstance(part, Image):
             size = f"{part.width}×{part.height}, {part.mode}"
         else:
-            size = part.describe(self.subject.view.look.names(part))
+            size = part.describe(self.canvas.names_of(part))
         return ", ".join(filter(None, (size, moment.describe_steps())))
 
     def _on_drawn(self) -> None:

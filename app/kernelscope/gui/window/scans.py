@@ -21,7 +21,7 @@ from PySide6.QtWidgets import QWidget
 from kernelscope.base.errors import NotANumber
 from kernelscope.base.text import one_line
 from kernelscope.engine.request import RunSettings
-from kernelscope.engine.result import Result
+from kernelscope.engine.result import Result, same_output
 from kernelscope.files.names import stem_of
 from kernelscope.gui.docks.volume_components import ComponentsPanel, VolumeStepBar
 from kernelscope.gui.model.display import ColourMap, Display, PaneSide, first_of, map_of, table
@@ -274,8 +274,8 @@ class VolumeSteps(QObject):
         help="volumes",
     )
     def show_composite(self) -> None:
-        """Draw all channels of the file, each in its colour; the output has those that were
-        filtered: the one in front, or all once “Filter channels” or “Filter all” is done.
+        """Draw all channels of the file, each in its colour; the output has those that live
+        filtering, “Filter channels” or “Filter all” filtered by its settings.
         """
         if self.is_composite:
             self._wants_composite = False
@@ -364,14 +364,24 @@ class VolumeSteps(QObject):
             view.choose_look(replace(view.look, beside=(), filtered=()))
             self._read_channels(series, index)
             return
-        results = [self.result_of(series, number) for number in self._channels if number != index]
-        filtered = [
-            (volume if result is None else result.scan.volumes[0], display)
-            for (volume, display), result in zip(others, results, strict=True)
-        ]
-        view.choose_look(replace(view.look, beside=tuple(others), filtered=tuple(filtered)))
+        look = replace(view.look, beside=tuple(others))
+        view.choose_look(look.beside_output(self._outputs_beside(series)))
         if view.chosen_map is not maps[index]:
             view.choose_map(maps[index])
+
+    def _outputs_beside(self, series: VolumeSeries) -> list[Volume]:
+        """Return the other channels, filtered by the settings of the output in front."""
+        shown, filtered = self._scans.subject.result, self.filtered
+        if shown is None:
+            return []
+        groups: list[Sequence[Result | None]] = [self._scans.subject.together]
+        if filtered is not None and filtered.series is series:
+            groups.append([filtered.results.get(place) for place in self._channels])
+        for group in groups:
+            known = [each for each in group if each is not None]
+            if any(same_output(each, shown) for each in known):
+                return [each.scan.volumes[0] for each in known]
+        return []
 
     def _read_channels(self, series: VolumeSeries, index: int) -> None:
         """Read the channels of the time of a volume, and draw them together."""
