@@ -93,8 +93,8 @@ struct Voxel {
     }
 };
 
-// The cells of a voxel, s slices, t rows and u columns away from it: around the voxel in memory, rows and slices
-// apart by so many; or at the border one by one.
+// The cells of a voxel, s slices, t rows and u columns away from it: around the voxel in memory, `row` and
+// `slice` cells apart; or at the border one by one.
 struct Inside {
     const float* at;
     int row, slice;

@@ -31,11 +31,11 @@
 #define PITCH ((ALIGNMENT + WIDTH * BLOCK_COLUMNS + SIZE - 1 + 3) / 4 * 4)
 #define TILE_ROWS (STRIP * BLOCK_ROWS + SIZE - 1)
 #define RANK (SIZE * SIZE / 2)
-#define LOWEST (-1)  // these thresholds tell 0 to 30
+#define LOWEST (-1)  // these thresholds separate 0 to 30
 #define HIGHEST 223  // ... and these 224 to 255
 #define NEXT 31      // from thresholds to the next ones, which have one in common
 #define FEW 16       // slots, for each of which several threads find the time
-#define COARSE 2     // the round with coarse thresholds, if so many slots are left by then:
+#define COARSE 2     // the round with coarse thresholds, if MANY slots are left by then
 #define MANY (THREADS / 2)
 
 // The row of white cells never leaves, and they do not exceed the last coarse threshold, 255.

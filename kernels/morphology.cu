@@ -140,7 +140,7 @@ struct Gradient {
         for (int r = 0; r < STRIP; ++r) low[r] = (Sample)HIGHEST_SAMPLE, high[r] = (Sample)LOWEST_SAMPLE;
 #pragma unroll 1
         for (int s = 0; s < SIZE + STRIP - 1; ++s) {
-            // Row s of window r is row s - r of the mask, and so many rows above the end of the turned one.
+            // Row s of window r is row s - r of the mask; in the turned mask, that row counts from the end.
             const StripBits mask(s);
             unsigned turned[STRIP];
 #pragma unroll

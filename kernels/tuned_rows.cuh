@@ -20,7 +20,7 @@
 #ifndef TUNED_THREADS
 #define TUNED_THREADS 128
 #endif
-// Quads side by side of a thread: two or four if the plan asks for grey bytes of which rows consist of so many.
+// Quads side by side of a thread: two or four where the rows of grey bytes are multiples of them, if the plan asks for it.
 #ifndef WIDE
 #define WIDE 1
 #endif
@@ -202,7 +202,7 @@ struct Row {
         } else
 #endif
         {
-            static_assert(WIDTH == QUAD, "no load of so many");
+            static_assert(WIDTH == QUAD, "no load of this width");
             quads[OWN] = __ldg(from);
         }
     }

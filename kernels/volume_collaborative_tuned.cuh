@@ -358,7 +358,7 @@ __device__ inline void match_all(const float* compared, unsigned short* places, 
 // ---- Groups ----
 
 constexpr int GROUP_WARPS = 14;
-constexpr int GROUPS_WIDE = 7, GROUPS_TALL = 6;  // so many that a row of the tile is one of lanes
+constexpr int GROUPS_WIDE = 7, GROUPS_TALL = 6;  // a row of the tile is then one of lanes
 constexpr int SUMS_WIDE = 32;
 static_assert(STEP * (GROUPS_WIDE - 1) + TALL <= SUMS_WIDE, "a row of lanes");
 constexpr int STACK_PITCH = 36;  // from a coefficient to the next, of 32 cubes: four at a time are read
