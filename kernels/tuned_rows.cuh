@@ -20,7 +20,7 @@
 #ifndef TUNED_THREADS
 #define TUNED_THREADS 128
 #endif
-// Quads side by side of a thread: two or four where the rows of grey bytes are multiples of them, if the plan asks for it.
+// Quads side by side of a thread: two or four where rows of grey bytes are multiples of them and the plan asks for it.
 #ifndef WIDE
 #define WIDE 1
 #endif
