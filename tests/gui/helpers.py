@@ -32,6 +32,7 @@ from kernelscope.engine.context import RunContext
 from kernelscope.engine.options import Device
 from kernelscope.engine.request import Request
 from kernelscope.gui.model.ladder import RungPlace
+from kernelscope.gui.model.regions import Interest, Regions
 from kernelscope.gui.viewer.plane_canvas import PlaneCanvas
 from kernelscope.gui.window.dock_list import DockName
 from kernelscope.gui.window.main_window import MainWindow
@@ -358,3 +359,15 @@ def entering(place: QPointF, actions: Qt.DropAction, mime: QMimeData) -> QDragEn
     except TypeError:
         event = make(place.toPoint(), actions, mime, *buttons)
     return event
+
+
+def kept_regions(acts: list[str] | None = None) -> Regions:
+    """Return regions of no window; names of acts that are steps go to `acts`."""
+    kept: list[tuple[Interest, ...]] = [()]
+
+    def keep(regions: tuple[Interest, ...], act: str, goes_on: bool) -> None:
+        kept[0] = regions
+        if acts is not None and not goes_on:
+            acts.append(act)
+
+    return Regions(lambda: kept[0], keep, lambda: None)

@@ -28,9 +28,10 @@ from kernelscope.gui.model.measurements import (
     texts_of,
     to_measure,
 )
-from kernelscope.gui.model.regions import Interest, Regions, Shape, box_of
+from kernelscope.gui.model.regions import Interest, Shape, box_of
 from kernelscope.images.image import Image
 from kernelscope.schema.samples import Levels
+from tests.gui.helpers import kept_regions
 
 
 @pytest.fixture
@@ -128,9 +129,8 @@ def test_moving_and_resizing_keep_the_shape() -> None:
 
 
 def test_names_are_unique_and_the_next_region_is_chosen_after_a_removal() -> None:
-    regions = Regions()
-    changes: list[int] = []
-    regions.changed = lambda: changes.append(regions.number)
+    acts: list[str] = []
+    regions = kept_regions(acts)
     for left in (0, 10, 20):
         regions.add(Shape.RECTANGLE, ((left, 0), (left + 5, 5)))
     assert [each.name for each in regions.all] == ["R1", "R2", "R3"]
@@ -146,11 +146,14 @@ def test_names_are_unique_and_the_next_region_is_chosen_after_a_removal() -> Non
     assert regions.number == 0
     regions.remove()
     assert regions.chosen is None
-    assert changes[-1] == -1
+    assert acts == [
+        *("Draw R1", "Draw R2", "Draw R3", "Rename R2"),
+        *("Delete lesion", "Delete R3", "Delete R1"),
+    ]
 
 
 def test_a_click_prefers_the_chosen_region_and_then_the_topmost() -> None:
-    regions = Regions()
+    regions = kept_regions()
     for _ in range(3):
         regions.add(Shape.RECTANGLE, ((0, 0), (5, 5)))
     regions.choose(0)
@@ -424,7 +427,7 @@ def test_lines_are_hit_nearby_and_resized_at_their_last_end() -> None:
     assert not ends.contains(14.6, 3.5, reach=2)
     assert ends.resized(3, -2).corners == ((2, 3), (15, 1))
     assert line((4, 4), (4, 4)).contains(4.5, 4.5)
-    regions = Regions()
+    regions = kept_regions()
     regions.add(Shape.LINE, ends.corners)
     assert regions.all[0].name == "L1"
     assert regions.at(7, 5, reach=2) == 0

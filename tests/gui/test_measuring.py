@@ -8,6 +8,7 @@ import numpy as np
 import pyqtgraph as pg
 import pytest
 from PySide6.QtCore import QEvent, QPointF, Qt
+from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QToolButton
 from pytestqt.qtbot import QtBot
 
@@ -19,7 +20,7 @@ from kernelscope.gui.widgets.controls import ChoiceBox, WholeBox
 from kernelscope.gui.widgets.parts import ElidedLabel
 from kernelscope.gui.window.dock_list import DockName
 from kernelscope.gui.window.main_window import MainWindow
-from tests.gui.helpers import WIDTH, child, load, press, run
+from tests.gui.helpers import WIDTH, child, load, press, run, settle, write_picture
 from tests.gui.test_viewer import drag, mouse
 
 
@@ -119,6 +120,114 @@ def test_a_polygon_is_drawn_corner_by_corner(qtbot: QtBot, drawing: MainWindow) 
     assert chosen(drawing).shape is Shape.POLYGON
     draw(drawing, corners[1], (22, 9))
     assert chosen(drawing).corners == (corners[0], (22, 9), corners[2])
+
+
+def undo_name(window: MainWindow) -> str:
+    return window.session.subject.history.undo_name
+
+
+def corners(window: MainWindow) -> list[tuple[tuple[int, int], ...]]:
+    return [each.corners for each in window.measuring.regions.all]
+
+
+def test_undo_takes_back_acts_on_regions_in_their_order(qtbot: QtBot, drawing: MainWindow) -> None:
+    """Undo passed over them, and took a setting back that was made before."""
+    subject, drawn = drawing.session.subject, [((4, 2), (10, 7))]
+    draw(drawing, *drawn[0])
+    assert undo_name(drawing) == "Draw R1"
+    draw(drawing, (6, 4), (8, 5))  # a drag in several parts
+    moved = [((6, 3), (12, 8))]
+    assert (undo_name(drawing), corners(drawing)) == ("Move R1", moved)
+    assert drawing.findChild(QAction, "undo").text() == "&Undo Move R1"
+    for _ in range(3):  # one act, as a drag is
+        press(qtbot, drawing, "Right")
+    nudged = [((9, 3), (15, 8))]
+    assert (undo_name(drawing), corners(drawing)) == ("Move R1", nudged)
+    drawing.session.set_filter("mean")
+    before = subject.result
+    run(qtbot, drawing)
+    result = subject.result
+    assert result is not before
+    press(qtbot, drawing, "Delete")
+    assert (undo_name(drawing), corners(drawing)) == ("Delete R1", [])
+    for kept in (nudged, moved, drawn, []):
+        drawing.undo()
+        assert corners(drawing) == kept
+        assert subject.result is result, "regions alone are others"
+        if kept:
+            assert chosen(drawing).corners == kept[0]
+            assert figures(qtbot, drawing, 2)[0][0] == "R1"
+    assert not undo_name(drawing)
+    for kept in (drawn, moved, nudged, []):
+        drawing.redo()
+        assert corners(drawing) == kept
+    assert drawing.session.filter_id == "mean"
+
+
+def test_settings_and_regions_are_undone_in_the_order_of_the_acts(
+    qtbot: QtBot, drawing: MainWindow
+) -> None:
+    session = drawing.session
+    session.live = True  # results of other settings are steps
+    first = session.filter_id
+    draw(drawing, (4, 2), (10, 7))
+    session.set_filter("mean")
+    run(qtbot, drawing)
+    draw(drawing, (20, 20), (24, 24))
+    assert undo_name(drawing) == "Draw R2"
+    drawing.undo()
+    assert (session.filter_id, len(corners(drawing))) == ("mean", 1)
+    drawing.undo()
+    assert (session.filter_id, len(corners(drawing))) == (first, 1)
+    drawing.undo()
+    assert (session.filter_id, len(corners(drawing))) == (first, 0)
+
+
+def test_a_filter_that_is_limited_to_a_region_is_undone_with_it(
+    qtbot: QtBot, drawing: MainWindow
+) -> None:
+    session = drawing.session
+    session.live = True
+    draw(drawing, (4, 2), (10, 7))
+    session.limit(True)
+    run(qtbot, drawing)
+    steps = undo_name(drawing)
+    draw(drawing, (6, 4), (8, 5))
+    run(qtbot, drawing)  # as a live change is
+    assert undo_name(drawing) == "Move R1"
+    drawing.undo()
+    assert undo_name(drawing) == steps
+    assert chosen(drawing).corners == ((4, 2), (10, 7))
+    assert session.require().step.within == chosen(drawing).area == session.within
+    assert session.subject.result is not None
+    assert session.subject.result.request.step.within == session.within
+    drawing.redo()
+    assert chosen(drawing).corners == ((6, 3), (12, 8))
+    assert session.require().step.within == chosen(drawing).area
+
+
+def test_regions_stay_with_their_file(qtbot: QtBot, drawing: MainWindow, tmp_path: Path) -> None:
+    """The next file had those of the one before."""
+    draw(drawing, (4, 2), (10, 7))
+    drawing.session.limit(True)
+    other = write_picture(tmp_path / "other.png", 5)
+    load(qtbot, drawing, other)
+    assert drawing.measuring.regions.all == ()
+    assert drawing.session.within is None, "no region is seen that the filter is limited to"
+    assert drawing.measure.rows == ()
+    assert not drawing.actions_["openRegion"].isEnabled()
+    draw(drawing, (1, 1), (3, 3))
+    run(qtbot, drawing)
+    drawing.page.use_output()
+    settle(qtbot, drawing)
+    assert corners(drawing) == [((1, 1), (3, 3))], "the next step is on the same file"
+    first = next(each for each in drawing.open_pictures.documents if each.title == "ramp.png")
+    drawing.open_pictures.show(first)
+    settle(qtbot, drawing)
+    assert corners(drawing) == [((4, 2), (10, 7))]
+    assert chosen(drawing).name == "R1"
+    first.sleep()  # as the one behind does to make room
+    assert first.regions[0].corners == ((4, 2), (10, 7))
 
 
 def test_place_and_name_can_be_typed(qtbot: QtBot, drawing: MainWindow) -> None:

@@ -16,7 +16,7 @@ from pytestqt.qtbot import QtBot
 from kernelscope.gui.docks.parameter_panel import WithinBox
 from kernelscope.gui.model.display import Display
 from kernelscope.gui.model.measurements import Against, measure, steps_of, to_measure
-from kernelscope.gui.model.regions import Interest, Regions, Shape
+from kernelscope.gui.model.regions import Interest, Shape
 from kernelscope.gui.model.slice_drawing import Look, Projection
 from kernelscope.gui.viewer.plane_canvas import PlaneCanvas
 from kernelscope.gui.widgets.controls import ChoiceBox
@@ -24,7 +24,7 @@ from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.images.planes import planes_of
 from kernelscope.images.source import Channel
 from kernelscope.images.volume import Volume
-from tests.gui.helpers import child, load, press, run
+from tests.gui.helpers import child, kept_regions, load, press, run
 from tests.gui.test_measuring import chosen
 from tests.gui.test_viewer import drag, mouse
 from tests.gui.test_volume_page import open_scan, voxels, write
@@ -282,7 +282,7 @@ def test_figures_name_the_channel_of_a_microscope() -> None:
 
 
 def test_lines_are_hit_within_pixels_of_the_screen() -> None:
-    regions = Regions()
+    regions = kept_regions()
     regions.add(Shape.LINE, ((0, 2), (9, 2)), plane=1)
     assert regions.at(5, 4.5, reach=3, plane=1) == 0
     assert regions.at(5, 4.5, reach=3, plane=1, aspect=2) == -1

@@ -187,11 +187,11 @@ class MeasurePanel(QWidget):
 
     wanted = Signal()  # the figures are needed: the panel came into view, or CNR has another region
 
-    def __init__(self) -> None:
+    def __init__(self, regions: Regions) -> None:
         super().__init__()
         self.setObjectName("measurePanel")
         self.units = Units.STORED
-        self.regions = Regions()
+        self.regions = regions
         self.rows: tuple[RegionRow, ...] = ()
         self._hint = text_label(_EMPTY, "measureHint", "note", parent=self)
         self._table = self._make_table()

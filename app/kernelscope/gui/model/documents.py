@@ -21,6 +21,7 @@ from kernelscope.engine.request import RunSettings
 from kernelscope.gui.model import history
 from kernelscope.gui.model.gallery import Gallery
 from kernelscope.gui.model.history import History, Moment
+from kernelscope.gui.model.regions import Interest
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
 from kernelscope.schema.samples import Kind
@@ -64,6 +65,7 @@ class Document:
     thumbnail: NDArray[np.uint8] = field(default_factory=lambda: np.zeros((1, 1, 3), np.uint8))
     history: History[Any, Any] = field(default_factory=History)  # empty while it sleeps
     settings: RunSettings | None = None  # the settings when it was left
+    regions: tuple[Interest, ...] = ()  # those of interest, while it sleeps
     lost: str = ""  # the pictures that were dropped to save memory, in words
 
     @classmethod
@@ -117,13 +119,13 @@ class Document:
 
     def wake(self, source: Opened) -> None:
         """Take the picture that was read, or read again."""
-        self.history.push(Moment(source, f"Open {source.title}"))
+        self.history.push(Moment(source, f"Open {source.title}", regions=self.regions))
         self.lost = ""
 
     def sleep(self) -> None:
         current = self.history.current
-        if current is not None and self.settings is None:
-            self.settings = current.settings
+        if current is not None:
+            self.settings, self.regions = self.settings or current.settings, current.regions
         self.lost = ("", "its output", "its steps and their outputs")[self.work]
         settings_now, self.history = self.history.settings_now, History()
         self.history.settings_now = settings_now

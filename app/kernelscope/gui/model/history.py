@@ -11,6 +11,7 @@ from kernelscope.engine.memo import Memo
 from kernelscope.engine.request import Request, RunSettings
 from kernelscope.engine.result import Result
 from kernelscope.gui.model.pipeline import Pipeline
+from kernelscope.gui.model.regions import Interest
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
 from kernelscope.images.source import Source, sizes_of
@@ -85,6 +86,18 @@ class Moment(Generic[Opened, Part]):
     pipeline: Pipeline | None = None
     """All steps, where they are not just `steps` and the form after them: some are off, or follow
     the one that the form edits, whose settings are in `settings`."""
+    regions: tuple[Interest, ...] = ()
+    """Those of interest, which belong to the files of the input."""
+
+    @property
+    def base(self) -> Opened:
+        """The picture or the volumes on which the first step works."""
+        return cast(Opened, self.steps[0].source) if self.steps else self.source
+
+    @property
+    def files(self) -> set[object]:
+        """The files that the input was read from; a picture that no file has stands for itself."""
+        return {each.path or each for each in parts_of(self.base)}
 
     def kept(self) -> list[Source | Volume]:
         """Return the pictures and volumes that this keeps in memory."""
@@ -112,6 +125,7 @@ class History(Generic[Opened, Part]):
         self._place = -1
         self.settings_now: Callable[[], RunSettings | None] = lambda: None
         """Returns the current settings."""
+        self._drawn: Moment[Opened, Part] | None = None  # that of the last act on regions
         self.outputs = Memo()  # the results of the steps that led to the present output
 
     @property
@@ -143,7 +157,23 @@ class History(Generic[Opened, Part]):
 
     def push(self, moment: Moment[Opened, Part]) -> None:
         self.leave()
-        self._append(moment)
+        self._append(self._with_regions(moment))
+
+    def _with_regions(self, moment: Moment[Opened, Part]) -> Moment[Opened, Part]:
+        """Return `moment` with the regions that were drawn into its files."""
+        for each in reversed(self._moments[: self._place + 1]):
+            if not each.files.isdisjoint(moment.files):
+                return replace(moment, regions=each.regions)
+        return moment
+
+    def draw(self, regions: tuple[Interest, ...], name: str, *, goes_on: bool) -> None:
+        """Keep other regions, as a step, or as the end of the act that led to the last ones."""
+        current = self._moments[self._place]
+        if goes_on and current is self._drawn:
+            self.amend(regions=regions)
+        else:
+            self._append(replace(current, name=name, regions=regions))
+        self._drawn = self.current
 
     def _append(self, moment: Moment[Opened, Part]) -> None:
         del self._moments[self._place + 1 :]
@@ -158,14 +188,17 @@ class History(Generic[Opened, Part]):
 
     def put(self, moment: Moment[Opened, Part]) -> None:
         """Make `moment` the current one in place of the one that is."""
-        self._moments[self._place] = moment
+        self._moments[self._place] = self._with_regions(moment)
         self._trim()
 
     def show(self, result: Result, settings: RunSettings, *, as_step: bool) -> None:
         """Keep another result of the current input; one with other settings may be a step."""
         moment = self._moments[self._place]
         self.outputs.keep(result)
-        if as_step and moment.result is not None and not _same(moment.settings, settings):
+        if self._follows_region(settings):
+            self.amend(result=result, settings=settings)
+            self._drawn = self.current
+        elif as_step and moment.result is not None and not _same(moment.settings, settings):
             name = result.request.step.filter.name
             self.push(replace(moment, name=name, result=result, settings=settings))
         else:
@@ -174,7 +207,7 @@ class History(Generic[Opened, Part]):
     def settle(self, settings: RunSettings, *, as_step: bool) -> bool:
         """Keep settings whose result has not come; return whether they are another step."""
         moment = self._moments[self._place]
-        if moment.settings is None:
+        if moment.settings is None or self._follows_region(settings):
             self.amend(settings=settings)
         elif not _same(moment.settings, settings):
             if as_step:
@@ -184,14 +217,40 @@ class History(Generic[Opened, Part]):
             self.amend(settings=settings)
         return False
 
-    def undo(self) -> None:
-        """Go one moment back, which `undo_name` must show to exist."""
-        self.leave()
-        self._place -= 1
+    def _follows_region(self, settings: RunSettings) -> bool:
+        """Return whether a filter that is limited to a region follows the one just drawn."""
+        moment = self._moments[self._place]
+        known = moment.settings
+        if known is None or moment is not self._drawn or known.step.within == settings.step.within:
+            return False
+        return _same(
+            known, replace(settings, step=replace(settings.step, within=known.step.within))
+        )
 
-    def redo(self) -> None:
+    def undo(self) -> bool:
+        """Go one moment back, which `undo_name` must show to exist.
+
+        Return whether regions alone are others; all else stays then as it is.
+        """
+        return self._go(-1)
+
+    def redo(self) -> bool:
+        """Go one moment further, as `undo` goes back."""
+        return self._go(1)
+
+    def _go(self, way: int) -> bool:
         self.leave()
-        self._place += 1
+        before, after = self._moments[self._place], self._moments[self._place + way]
+        self._place += way
+        alone = (
+            before.source is after.source
+            and before.regions != after.regions
+            and _within(before) == _within(after)
+        )
+        if alone:
+            moment = replace(before, name=after.name, regions=after.regions)
+            self._moments[self._place] = moment
+        return alone
 
     def moment_of(self, source: Opened) -> Moment[Opened, Part] | None:
         """Return the oldest moment with this input, if there is one."""
@@ -259,6 +318,10 @@ class History(Generic[Opened, Part]):
     @property
     def bytes(self) -> int:
         return sum(self.sizes.values())
+
+
+def _within(moment: Moment[Any, Any]) -> object:
+    return moment.settings.step.within if moment.settings is not None else None
 
 
 def _same(first: RunSettings | None, second: RunSettings) -> bool:

@@ -148,61 +148,92 @@ def _inside(region: Interest, xs: NDArray[Any], ys: NDArray[Any]) -> NDArray[np.
 
 
 class Regions:
-    """The regions of interest of a window, and the chosen one; `changed` is called each time."""
+    """The regions of interest of the files in front, and the selected one.
 
-    def __init__(self) -> None:
-        self.changed: Callable[[], None] = lambda: None
-        self._regions: list[Interest] = []
-        self._chosen = -1
-        self._made = 0
+    - `now`: returns all of them.
+    - `keep`: takes others, the act that led to them, in words, and whether it goes on: one drag,
+      or arrow keys in a row, are one act.
+    - `selected`: called when another region is selected.
+    """
+
+    def __init__(
+        self,
+        now: Callable[[], tuple[Interest, ...]],
+        keep: Callable[[tuple[Interest, ...], str, bool], None],
+        selected: Callable[[], None],
+    ) -> None:
+        self._now, self._keep, self._selected = now, keep, selected
+        self._name = ""  # of the selected region
+        self._acts_on = ""  # the region that is drawn or moved, until `end_act`
 
     @property
     def all(self) -> tuple[Interest, ...]:
-        return tuple(self._regions)
+        return self._now()
 
     @property
     def number(self) -> int:
         """Place of the selected region in the list; -1 for none."""
-        return self._chosen
+        names = [each.name for each in self.all]
+        return names.index(self._name) if self._name in names else -1
 
     @property
     def chosen(self) -> Interest | None:
-        return self._regions[self._chosen] if self._chosen >= 0 else None
+        return next((each for each in self.all if each.name == self._name), None)
 
     def add(self, shape: Shape, corners: tuple[Corner, ...], plane: int | None = None) -> None:
-        colour = COLOURS[self._made % len(COLOURS)]
-        self._made += 1
-        taken = {region.name for region in self._regions}
-        letter = "L" if shape is Shape.LINE else "R"
-        numbers = range(self._made, 1 << 30)
-        name = next(name for n in numbers if (name := f"{letter}{n}") not in taken)
-        self._regions.append(Interest(name, shape, corners, colour, plane))
-        self._chosen = len(self._regions) - 1
-        self.changed()
+        all_ = self.all
+        taken = {region.name for region in all_}
+        numbers = range(len(all_) + 1, 1 << 30)
+        number = next(n for n in numbers if taken.isdisjoint((f"L{n}", f"R{n}")))
+        self._name = self._acts_on = f"{'L' if shape is Shape.LINE else 'R'}{number}"
+        colour = COLOURS[(number - 1) % len(COLOURS)]
+        new = Interest(self._name, shape, corners, colour, plane)
+        self._keep((*all_, new), f"Draw {self._name}", False)
 
     def choose(self, number: int) -> None:
-        number = number if 0 <= number < len(self._regions) else -1
-        if number != self._chosen:
-            self._chosen = number
-            self.changed()
+        self.end_act()
+        all_ = self.all
+        name = all_[number].name if 0 <= number < len(all_) else ""
+        if name != self._name:
+            self._name = name
+            self._selected()
 
-    def put(self, region: Interest) -> None:
-        if self._chosen >= 0 and region != self._regions[self._chosen]:
-            self._regions[self._chosen] = region
-            self.changed()
+    def choose_changed(self, before: tuple[Interest, ...]) -> None:
+        """Select the last region that was not among those of `before`."""
+        self._name = next((e.name for e in reversed(self.all) if e not in before), self._name)
+
+    def put(self, region: Interest, act: str = "") -> None:
+        chosen = self.chosen
+        if chosen is None or region == chosen:
+            return
+        (x, y), (old_x, old_y) = region.corners[0], chosen.corners[0]
+        is_moved = region == chosen.moved(x - old_x, y - old_y)
+        act = act or ("Move" if is_moved else "Resize")
+        goes_on = self._acts_on == chosen.name
+        self._name = self._acts_on = region.name
+        all_ = tuple(region if each is chosen else each for each in self.all)
+        self._keep(all_, f"{act} {chosen.name}", goes_on)
+
+    def end_act(self) -> None:
+        """Have the next change be an act of its own."""
+        self._acts_on = ""
 
     def rename(self, name: str) -> None:
         """Name the selected region; an empty name, or that of another region, is not taken."""
         name, chosen = name.strip(), self.chosen
-        others = {region.name for region in self._regions if region is not chosen}
+        others = {region.name for region in self.all if region is not chosen}
         if chosen is not None and name and name not in others:
-            self.put(replace(chosen, name=name))
+            self.end_act()
+            self.put(replace(chosen, name=name), "Rename")
+            self.end_act()
 
     def remove(self) -> None:
-        if self._chosen >= 0:
-            del self._regions[self._chosen]
-            self._chosen = min(self._chosen, len(self._regions) - 1)
-            self.changed()
+        number, all_ = self.number, self.all
+        if number >= 0:
+            self.end_act()
+            rest = (*all_[:number], *all_[number + 1 :])
+            removed, self._name = self._name, rest[min(number, len(rest) - 1)].name if rest else ""
+            self._keep(rest, f"Delete {removed}", False)
 
     def chosen_in(self, plane: int | None) -> Interest | None:
         chosen = self.chosen
@@ -219,10 +250,10 @@ class Regions:
         """Return the place of the topmost region at a point, the chosen one first; -1 for none."""
         chosen = self.chosen_in(plane)
         if chosen is not None and chosen.contains(x, y, reach, aspect):
-            return self._chosen
+            return self.number
         hits = (
             number
-            for number, region in enumerate(self._regions)
+            for number, region in enumerate(self.all)
             if region.plane == plane and region.contains(x, y, reach, aspect)
         )
         return max(hits, default=-1)

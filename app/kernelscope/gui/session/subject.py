@@ -91,10 +91,10 @@ COMPONENT, MAP = "component", "map"
 """Another component is shown; a map of noise is, in place of the output."""
 
 REFERENCED, JUDGED, WORK, REVERTED = "referenced", "judged", "work", "reverted"
-SETTLED = "settled"
+SETTLED, REGIONS = "settled", "regions"
 """An input got a reference, while the one before had none; the output was compared with its
 reference; work on the output began or ended; a moment could not be shown; settings became a step,
-at a pause."""
+at a pause, or regions did; other regions are drawn or selected."""
 
 
 Fields: TypeAlias = frozenset[str]  # names of the attributes that are others now
@@ -254,7 +254,7 @@ class Subject(Observed, Generic[Opened, Part]):
         self.map: Part | None = None  # a map of noise that is shown in place of the output
         self.at_work = self.compiling = False
         """Whether the output is computed, and whether its code is compiled first."""
-        self.regions = Regions()  # those of interest
+        self.regions = Regions(self._regions, self._draw, lambda: self.note(REGIONS))
         self.pending: tuple[Pipeline, str] | None = None
         """Steps that wait for their input, and the name of the step for Undo."""
         self.judging: object = None
@@ -277,6 +277,17 @@ class Subject(Observed, Generic[Opened, Part]):
     def __exit__(self, *_: object) -> None:
         """End a change, and that of the session, which calls its followers once."""
         _report(_failures((super().__exit__, self.session.__exit__)))
+
+    def _regions(self) -> tuple[Interest, ...]:
+        current = self.history.current
+        return current.regions if current is not None else ()
+
+    def _draw(self, regions: tuple[Interest, ...], act: str, goes_on: bool) -> None:
+        if self.source is None or self.is_behind:
+            return  # the picture on the screen is another one
+        with self.changing(REGIONS, SETTLED):
+            self.history.draw(regions, act, goes_on=goes_on)
+            self._drawn = self.history, self.history.state
 
     def _on_view(self, fields: Fields) -> None:
         self.note(*fields)
@@ -378,10 +389,16 @@ class Subject(Observed, Generic[Opened, Part]):
         if self.history.redo_name:
             self._go(self.history.redo)
 
-    def _go(self, step: Callable[[], None]) -> None:
-        with self.changing(MOMENT):
-            step()
-            self._recall(self.moment.settings)
+    def _go(self, step: Callable[[], bool]) -> None:
+        before = self._regions()
+        with self.changing():
+            if step():
+                self._drawn = self.history, self.history.state
+                self.note(REGIONS, SETTLED)
+            else:
+                self.note(MOMENT)
+                self._recall(self.moment.settings)
+            self.regions.choose_changed(before)
 
     def show_history(
         self, history: History[Opened, Part], settings: RunSettings | None = None
@@ -566,10 +583,7 @@ class Subject(Observed, Generic[Opened, Part]):
     @property
     def base(self) -> Opened | None:
         """The picture or the volumes on which the first step works."""
-        moment = self.history.current
-        if moment is None:
-            return None
-        return cast(Opened, moment.steps[0].source) if moment.steps else moment.source
+        return self.history.current.base if self.history.current is not None else None
 
     # --- black and white ---
 
@@ -603,7 +617,8 @@ class Subject(Observed, Generic[Opened, Part]):
         }
         source = self._together(list(parts.values()))
         name = "Black and White" if levels is not None else "Black and White of the Samples"
-        self.open(Moment(source, name, references=references))
+        regions = self._regions()  # of the same samples, whether a file has them or not
+        self.open(Moment(source, name, references=references, regions=regions))
         self.session.take_notice()  # the steps are those that were there
 
     def _together(self, parts: Sequence[Part]) -> Opened:

@@ -82,6 +82,7 @@ class RegionTool:
             self._go_on(corner, touch)
             return
         self._draft = []
+        self.regions.end_act()
         chosen, handle = self.regions.chosen_in(touch.plane), self._handle_at(touch)
         if chosen is not None and handle >= 0:
             if chosen.shape in (Shape.POLYGON, Shape.LINE):
@@ -124,6 +125,7 @@ class RegionTool:
         if self._from is not None and not self._resized and self._moved is None:
             self.regions.choose(-1)  # a click beside all of them
         self._handle, self._resized, self._from, self._moved = -1, False, None, None
+        self.regions.end_act()
 
     def hover(self, touch: Touch) -> None:
         if self._draft and touch.plane == self._plane:
@@ -154,6 +156,7 @@ class RegionTool:
         corners, self._draft = tuple(self._draft), []
         if len(corners) >= 3:
             self.regions.add(Shape.POLYGON, corners, self._plane)
+            self.regions.end_act()
         self._redraw()
 
     def drop_draft(self) -> None:
@@ -207,6 +210,7 @@ class RegionTool:
             y = math.floor(middle.y())
             corners = ((left, y), (right, y))
         self.regions.add(shape, corners, plane)
+        self.regions.end_act()
 
     # --- painting ---
 

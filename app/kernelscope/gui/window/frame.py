@@ -218,7 +218,7 @@ class Frame(QMainWindow):
         self.steps_panel = StepsPanel()
         self.timing = TimingPanel()
         self.quality = QualityPanel(self.session, self.background)
-        self.measure = MeasurePanel()
+        self.measure = MeasurePanel(self.session.subject.regions)
         self.ladder = Ladder()
         self._settings_column = SettingsColumn(self.scans.components, self.panel, self.ladder)
         self.docks = make_docks(

@@ -9,10 +9,18 @@ from PySide6.QtCore import QObject
 
 from kernelscope.gui.model.freshness import Freshness
 from kernelscope.gui.model.measurements import Profile, RegionRow, measure, profile
-from kernelscope.gui.model.regions import Regions, Shape
+from kernelscope.gui.model.regions import Interest, Regions, Shape
 from kernelscope.gui.session.canvas_view import PANES, SLICES
 from kernelscope.gui.session.session import KIND
-from kernelscope.gui.session.subject import COMPONENT, INPUT, REFERENCE, SHOWN
+from kernelscope.gui.session.subject import (
+    COMPONENT,
+    INPUT,
+    MOMENT,
+    REFERENCE,
+    REGIONS,
+    REVERTED,
+    SHOWN,
+)
 from kernelscope.gui.viewer.region_tool import RegionTool
 from kernelscope.gui.widgets import commands
 from kernelscope.gui.widgets.commands import Action, choice
@@ -43,6 +51,7 @@ class Measuring(QObject):
         self._background, self._actions = frame.background, frame.actions_
         self._shape = ""
         self._later = Later(self._measure, self)
+        self._shown: tuple[Interest, ...] = ()
 
         def leave() -> None:
             self.choose_tool("")
@@ -50,15 +59,14 @@ class Measuring(QObject):
         self._tools: dict[Kind, RegionTool] = {}
         for kind, page in frame.pages.items():
             canvas = page.canvas
-            regions = page.subject.regions
-            regions.changed = self._on_regions
-            tool = RegionTool(regions, canvas.update_regions, leave, canvas.in_view)
+            tool = RegionTool(page.subject.regions, canvas.update_regions, leave, canvas.in_view)
             self._tools[kind] = tool
             canvas.add_regions(tool)
-        panel.show_regions_of(self.regions)
         panel.wanted.connect(self._later.soon)
         live.refreshed.connect(self._later.soon)
         session.when({KIND, INPUT}, self._on_front)
+        session.when({REGIONS}, self._on_regions)
+        session.when({MOMENT, REVERTED}, self._on_moment)
         session.when(_MEASURED, self._later.soon)
         for shape in Shape:
             action = panel.add_menu.addAction(shape.capitalize())
@@ -156,9 +164,21 @@ class Measuring(QObject):
         self._panel.suppose_rician(isinstance(source, Scan) and not source.microscope)
         if self._panel.regions is not self.regions:
             self._panel.show_regions_of(self.regions)
+            self._shown = self.regions.all
             self._count()
+        self.tool.drop_draft()
+
+    def _on_moment(self) -> None:
+        """Show the regions of another file; a filter is limited to none that it does not have."""
+        if self.regions.all == self._shown:
+            return
+        self._on_regions()
+        areas = [each.area for each in self._shown]
+        if self._session.within is not None and self._session.within not in areas:
+            self._session.limit(False)
 
     def _on_regions(self) -> None:
+        self._shown = self.regions.all
         self._count()
         self._frame.pages[self._session.kind].canvas.update_regions()
         self._panel.show_regions()

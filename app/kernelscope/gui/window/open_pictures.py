@@ -150,8 +150,7 @@ class OpenPictures(QObject):
         """Return the fingerprints of inputs that no file has, nor those that they are made of."""
         found: dict[int, Any] = {}
         for moment in (each for document in self.documents for each in document.history.moments):
-            base: Any = moment.steps[0].source if moment.steps else moment.source
-            if path_of(base) is None:
+            if path_of(moment.base) is None:
                 found[id(moment.source)] = moment.source
         return {each.fingerprint for each in found.values()}
 
