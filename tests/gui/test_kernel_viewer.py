@@ -122,6 +122,59 @@ def test_every_kernel_is_found_in_its_source(
         assert marked[-1].startswith("}")
 
 
+def marked_lines(qtbot: QtBot, viewer: KernelViewer) -> dict[str, list[str]]:
+    """Return the lines that have links, by use; all of them are marked in their files."""
+    uses, tabs = viewer.findChild(QLabel, "kernelUses"), viewer.findChild(QTabWidget, "kernelFiles")
+    height = uses.height()
+    qtbot.waitUntil(lambda: uses.text().startswith("Marked: "), timeout=60_000)
+    assert uses.height() == height
+    views = {tabs.tabText(n): tabs.widget(n) for n in range(tabs.count())}
+    found = {}
+    for part in uses.text().split("; "):
+        links = re.findall(r'href="([^"]+):(\d+)"', part)
+        assert all(int(line) - 1 in views[file]._lines for file, line in links)
+        lines = [views[file].toPlainText().split("\n")[int(line) - 1] for file, line in links]
+        found[re.findall("<b>(.+)</b>", part)[0]] = [each.strip() for each in lines]
+    return found
+
+
+def test_lines_that_use_the_memory_of_the_level_are_marked(
+    qtbot: QtBot, viewer: KernelViewer
+) -> None:
+    assert marked_lines(qtbot, viewer) == {
+        "writes shared memory": ["samples[s * Tile::PITCH + t] = first[s * pitch + t];"],
+        "barrier": [
+            "__syncthreads();",
+            "__device__ inline void end(const Tile&) { __syncthreads(); }",
+        ],
+        "reads shared memory": [
+            "__device__ inline Sample operator[](int t) const { return left[(t + REACH) * STEP]; }",
+            "for (int t = -RADIUS; t <= RADIUS; ++t) part += row[t];",
+        ],
+    }
+    viewer.show_request(request(level="texture"))
+    (reads,) = marked_lines(qtbot, viewer).values()
+    assert any("tex2D<TEXEL>(" in line for line in reads)
+    viewer.show_request(request("mask", "constant"))
+    assert list(marked_lines(qtbot, viewer)) == ["reads constant memory"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "spec",
+    [each for each in KERNEL_FILTERS if "shared" in {one.id for one in each.levels("gpu")}],
+    ids=lambda spec: spec.id,
+)
+def test_every_shared_level_has_its_copy_barrier_and_reads_marked(
+    qtbot: QtBot, viewer: KernelViewer, spec: FilterSpec
+) -> None:
+    viewer.show_request(request(spec.id))
+    found = marked_lines(qtbot, viewer)
+    assert list(found) == ["writes shared memory", "barrier", "reads shared memory"]
+    assert all("__syncthreads()" in line for line in found["barrier"])
+    assert all("=" in line for line in found["writes shared memory"])
+
+
 def test_the_kernel_in_view_is_that_of_the_macros(viewer: KernelViewer) -> None:
     marked = {}
     for search in ("window", "image"):

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelscope.schema.levels import CONSTANT, GLOBAL, TEXTURE
 from kernelscope.traffic.totals import (
     Key,
     Totals,
@@ -46,6 +47,46 @@ NAMES = {
     MemorySpace.TEXTURE: "texture",
     MemorySpace.CONSTANT: "constant",
 }
+
+
+_USES = {
+    "writes shared memory": (Event.WRITE, MemorySpace.SHARED),
+    "barrier": (Event.BARRIER, MemorySpace.SHARED),
+    "reads shared memory": (Event.READ, MemorySpace.SHARED),
+    "reads constant memory": (Event.READ, MemorySpace.CONSTANT),
+    "reads a texture": (Event.READ, MemorySpace.TEXTURE),
+    "reads global memory": (Event.READ, MemorySpace.GLOBAL),
+}
+
+_SUBJECTS = {
+    "single-block": MemorySpace.GLOBAL,
+    GLOBAL.id: MemorySpace.GLOBAL,
+    CONSTANT.id: MemorySpace.CONSTANT,
+    "shared": MemorySpace.SHARED,
+    TEXTURE.id: MemorySpace.TEXTURE,
+}
+"""The memory that a level is about; others are about all but global memory."""
+
+
+def memory_lines(trace: Trace) -> dict[str, tuple[SourceLine, ...]]:
+    """Return the lines that use the memory that the level is about, by their use.
+
+    Cells are read by an operator of theirs; the line that calls it is returned as well.
+    """
+    scene, records, spaces = trace.scene, trace.records, trace.scene.spaces()
+    space = spaces[np.minimum(records["array"], len(spaces) - 1)]
+    of_barrier = records["event"] == Event.BARRIER  # which has no array
+    space = np.where(of_barrier, MemorySpace.SHARED, space)
+    found: dict[str, tuple[SourceLine, ...]] = {}
+    for use, (event, memory) in _USES.items():
+        if memory is not _SUBJECTS.get(scene.level, memory):
+            continue
+        depth = 2 if event is Event.READ and memory is not MemorySpace.CONSTANT else 1
+        sites = np.unique(records["site"][(records["event"] == event) & (space == memory)]).tolist()
+        lines = {line for site in sites for line in scene.sites.get(site, ())[:depth]}
+        if lines and not (memory is MemorySpace.GLOBAL and found):
+            found[use] = tuple(sorted(lines))
+    return found
 
 
 class ThreadStep(NamedTuple):  # of which a thread may have a hundred thousand

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -148,6 +148,7 @@ class CodeView(QPlainTextEdit):
         self.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
         self.setFont(theme.fixed_font())
         self._marked = (0, 0)
+        self._lines: dict[int, QColor] = {}
         self._active: tuple[bool, ...] = ()
         self.numbers = _LineNumbers(self)
         self._highlighter: CudaHighlighter | None = None
@@ -176,6 +177,14 @@ class CodeView(QPlainTextEdit):
         self._active, self._place = tuple(active), place
         self._marked = place or (0, 0)
         self._is_marked = False
+        if self.isVisible():
+            self._catch_up()
+
+    def show_lines(self, lines: Mapping[int, QColor]) -> None:
+        """Give single lines a ground of their own; nothing moves."""
+        if lines == self._lines:
+            return
+        self._lines, self._is_marked = dict(lines), False
         if self.isVisible():
             self._catch_up()
 
@@ -219,6 +228,7 @@ class CodeView(QPlainTextEdit):
         colour = self.palette().color(QPalette.ColorRole.Highlight)
         colour.setAlpha(40)
         selections = [self.selection(line, colour) for line in range(start, stop)]
+        selections += [self.selection(line, fill) for line, fill in self._lines.items()]
         dimmed = QTextCharFormat()
         dimmed.setForeground(theme.quiet_text(self.palette()))
         dimmed.setFontWeight(QFont.Weight.Normal)

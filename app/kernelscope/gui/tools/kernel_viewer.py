@@ -10,7 +10,7 @@ from difflib import SequenceMatcher
 from functools import partial
 
 from PySide6.QtCore import QSignalBlocker, Qt
-from PySide6.QtGui import QGuiApplication
+from PySide6.QtGui import QColor, QGuiApplication
 from PySide6.QtWidgets import QHBoxLayout, QWidget
 
 from kernelscope.backends.cuda.info import architecture
@@ -23,9 +23,12 @@ from kernelscope.backends.cuda.inspection import (
     reporter,
 )
 from kernelscope.backends.cuda.sources import SourceFile, active_lines, find_kernel, source_files
+from kernelscope.backends.emulator.tracing import Tracer
 from kernelscope.backends.trial.protocol import CompilerMessage
-from kernelscope.base.errors import AppError
+from kernelscope.base.errors import AppError, Cancelled
+from kernelscope.bench.memory_ladder import with_side
 from kernelscope.engine.backend import Fact, FactGroup
+from kernelscope.engine.control import CancelToken
 from kernelscope.engine.request import Request
 from kernelscope.engine.timing import LaunchReport, Resources
 from kernelscope.gui.model.kernel_edits import Edits, template_for
@@ -36,6 +39,7 @@ from kernelscope.gui.model.trials import (
     small_work_for,
     work_for,
 )
+from kernelscope.gui.model.xray import memory_lines
 from kernelscope.gui.tools.code_view import CodeEditor, CodeView, SourceTabs
 from kernelscope.gui.tools.edit_panel import ORIGINAL, EditPanel
 from kernelscope.gui.widgets import theme
@@ -53,8 +57,11 @@ from kernelscope.gui.widgets.parts import (
 from kernelscope.gui.widgets.tables import FactTable
 from kernelscope.gui.widgets.tool_window import ToolWindow
 from kernelscope.gui.work.background import Background
+from kernelscope.images.image import Image
 from kernelscope.schema.devices import Device
 from kernelscope.schema.launch import Launch
+from kernelscope.schema.levels import Level, colour
+from kernelscope.traffic.trace import WARP, SourceLine
 
 SAME, GONE, NEW, HEADING = "same", "gone", "new", "heading"
 """The kinds of lines: in both, in the first only, in the second only, in neither."""
@@ -278,7 +285,49 @@ def _by(sizes: tuple[int, ...]) -> str:
     return " × ".join(f"{size:,}" for size in sizes)
 
 
-_COMPILE = "gpu-compile-report"
+def _lines_of(
+    request: Request, level: Level, kernel: str, token: CancelToken
+) -> dict[str, tuple[SourceLine, ...]]:
+    """Return the lines of a kernel that use memory, by use, of a warp in the middle of the grid."""
+    small = with_side(request, _SIDE_TRACED)
+    for work in (small, request):  # a small picture may have other kernels
+        launches = list(plans(work, level))
+        found = [n for n, each in enumerate(launches) if each.launch.kernel == kernel]
+        if found:
+            break
+    if found[0] and not isinstance(request.source, Image):  # all of them would run for it
+        raise AppError("The launches before this one would take too long.", "Open a picture.")
+    tracer = Tracer(threads=1)
+    try:
+        columns, rows, *_ = (*launches[found[0]].grid, 1)
+        block = rows // 2 * columns + columns // 2
+        trace = tracer.trace(
+            work, level, block, launch=found[0], token=token, most=_RECORDS, threads=range(WARP)
+        )
+        return memory_lines(trace)
+    finally:
+        tracer.close()
+
+
+def _in_links(uses: Mapping[str, Sequence[SourceLine]]) -> str:
+    """Return ``Marked: writes shared memory levels.cuh 60; barrier levels.cuh 63``, as links."""
+    parts = []
+    for use, lines in uses.items():
+        links, file = [], ""
+        for each in lines[:_MOST_LINKS]:
+            name = f"{each.file} " * (each.file != file)
+            links.append(f'{name}<a href="{each}">{each.line}</a>')
+            file = each.file
+        more = f" and {len(lines) - _MOST_LINKS} more" if len(lines) > _MOST_LINKS else ""
+        parts.append(f"<b>{use}</b> {', '.join(links)}{more}")
+    return f"Marked: {'; '.join(parts)}." if parts else ""
+
+
+_COMPILE, _LINES = "gpu-compile-report", "kernel-lines"
+_SIDE_TRACED = 128  # of a picture whose middle block needs no border
+_RECORDS = 1 << 20  # of a trace: 24 MiB
+_FILL = 110  # opacity of the ground of a marked line
+_MOST_LINKS = 4
 _ORIGINAL = "original"
 
 _SIDE = 42
@@ -311,6 +360,10 @@ class KernelViewer(ToolWindow):
 
         self._headline = headline("")
         self._help = text_label("", "levelHelp")
+        self._token = CancelToken()
+        self._uses = text_label("", "kernelUses", "note")
+        self._uses.setTextFormat(Qt.TextFormat.RichText)
+        self._uses.linkActivated.connect(self._follow_link)
 
         self._tabs = SourceTabs("kernelFiles")
         self.panel = EditPanel(background, edits, self._tabs)
@@ -324,7 +377,7 @@ class KernelViewer(ToolWindow):
         add_button(box, "copyButton", "Copy &source", "Copy the file in view", self.copy_source)
         add_button(box, "copyFactsButton", "Copy &facts", "Copy the table", self._copy_facts)
         below = self.panel.find_bar, self.panel, box
-        in_column(self._headline, top, self._help, (splitter, 1), *below, of=self)
+        in_column(self._headline, top, self._help, self._uses, (splitter, 1), *below, of=self)
         unit = self.fontMetrics().averageCharWidth()
         self.take_size(210 * unit, 40 * self.fontMetrics().height())
         splitter.setSizes([152 * unit, 58 * unit])
@@ -382,6 +435,7 @@ class KernelViewer(ToolWindow):
         self._compile.setEnabled(usable)
         if not usable:
             self._state.setText("This filter has no CUDA kernel: it runs on the CPU only.")
+            self._stop_finding()
             return
         files = source_files(spec.id)
         self.panel.view, *_ = [self._tabs.add(file.name, file.text) for file in files]
@@ -389,6 +443,7 @@ class KernelViewer(ToolWindow):
 
     def leave(self) -> None:
         self._background.forget(_COMPILE)
+        self._stop_finding()
         self.panel.stop()
         self.panel.keep()
 
@@ -434,6 +489,7 @@ class KernelViewer(ToolWindow):
         self._show_difference(raised=False)
         self._show_facts()
         self._show_kernel(in_place=False)
+        self._find_lines()
         if name and self.panel.view is not None:
             self.panel.view.setFocus()
 
@@ -491,6 +547,54 @@ class KernelViewer(ToolWindow):
         unmoved = self._difference is not None and self._tabs.currentWidget() is self._difference
         if not in_place and not unmoved:
             self._tabs.setCurrentIndex(first)
+
+    def _find_lines(self) -> None:
+        """Mark the lines that use the memory of the level, once a warp has been traced."""
+        self._stop_finding()
+        self._show_lines({})
+        # Two lines: nothing moves when they are there.
+        self._uses.setMinimumHeight(2 * self._uses.fontMetrics().lineSpacing())
+        request, planned_ = self._request, self._plan
+        assert request is not None
+        assert planned_ is not None
+        if self.panel.version:
+            self._uses.setText("X-ray shows which memory your version uses.")
+            return
+        self._uses.setText("Finding the lines that use memory…")
+        level = request.step.filter.levels(Device.GPU)[self._level.currentIndex()]
+        token = self._token = CancelToken()
+
+        def show(found: Mapping[str, Sequence[SourceLine]]) -> None:
+            self._uses.setText(_in_links(found))
+            self._show_lines(found)
+
+        def fail(error: Exception) -> None:
+            if isinstance(error, Cancelled):
+                return
+            if not isinstance(error, AppError):
+                raise error
+            self._uses.setText(f"Lines are not marked: {error.message} {error.hint}".rstrip())
+
+        work = partial(_lines_of, request, level, planned_.launch.kernel, token)
+        self._background.start(_LINES, work, show, fail)
+
+    def _stop_finding(self) -> None:
+        self._token.cancel()
+        self._background.forget(_LINES)
+        self._uses.clear()
+
+    def _show_lines(self, uses: Mapping[str, Sequence[SourceLine]]) -> None:
+        fill = QColor(colour(self._level.currentData()))
+        fill.setAlpha(_FILL)
+        lines = {(each.file, each.line - 1) for found in uses.values() for each in found}
+        for number in range(self._tabs.count()):
+            view, name = self._tabs.widget(number), self._tabs.tabText(number)
+            if isinstance(view, CodeView) and view is not self._difference:
+                view.show_lines({line: fill for file, line in lines if file == name})
+
+    def _follow_link(self, place: str) -> None:
+        file, _, line = place.rpartition(":")
+        self._go_to(file, int(line))
 
     def _offer_others(self) -> None:
         """Offer levels and, for a version, the original to compare with; keep the choice."""
@@ -578,11 +682,14 @@ class KernelViewer(ToolWindow):
             self._facts.set_group(FactGroup(f"Compiled for {with_generation(target)}", facts))
 
     def _show_place(self, message: CompilerMessage) -> None:
+        self._go_to(message.file, message.line)
+
+    def _go_to(self, file: str, line: int) -> None:
         for number in range(self._tabs.count()):
             view = self._tabs.widget(number)
-            if isinstance(view, CodeView) and self._tabs.tabText(number) == message.file:
+            if isinstance(view, CodeView) and self._tabs.tabText(number) == file:
                 self._tabs.show_place(number)
-                view.go_to_line(message.line - 1)
+                view.go_to_line(line - 1)
 
     def _on_failed(self, error: Exception) -> None:
         self._allow_compiling()
