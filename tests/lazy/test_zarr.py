@@ -34,7 +34,7 @@ from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.step import Step
 from kernelscope.files.lazy import Head
 from kernelscope.files.volumes import zarr_sink
-from kernelscope.files.volumes.ome_zarr import attributes_of, axes_for, parsed
+from kernelscope.files.volumes.ome_zarr import Axis, attributes_of, described_by, parsed
 from kernelscope.files.volumes.zarr_sink import reduced
 from kernelscope.files.volumes.zarr_source import open_zarr
 from kernelscope.schema.borders import Border
@@ -463,10 +463,11 @@ def test_without_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_spacing_needs_units() -> None:
-    described: Any = attributes_of("0.5", axes_for("zyx", {}, None, None), [(1, 1, 1)])
+    described: Any = attributes_of("0.5", [Axis(name) for name in "zyx"], [(1, 1, 1)])
     assert parsed(described).steps == {}
     steps = {"z": 3.0, "y": 2.0, "x": 1.0}
-    described = attributes_of("0.4", axes_for("zyx", steps, None, None), [(1, 1, 1)])
+    along = described_by(Head(spacing=(3.0, 2.0, 1.0))).along
+    described = attributes_of("0.4", along, [(1, 1, 1)])
     assert parsed(described).steps == steps
     described["multiscales"][0]["coordinateTransformations"] = [
         {"type": "scale", "scale": [2.0, 1.0, 1.0]}

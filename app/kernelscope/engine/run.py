@@ -420,10 +420,15 @@ def expected(request: Request, backends: Mapping[str, Backend], costs: Costs) ->
     if request.then or request.region is not None or request.step.within is not None:
         return None
     try:
-        backend, level, _ = chosen(request, backends, costs)
+        backend, _ = _choose(request, backends, costs)
+        return _predicted(request, backend, costs)
     except AppError:
         return None
-    return costs.predict(request, backend.availability().summary, level.id)
+
+
+def _predicted(request: Request, backend: Backend, costs: Costs) -> float | None:
+    level = _level(request, backend).id
+    return costs.predict(request, backend.availability().summary, level)
 
 
 def automatic(backends: Mapping[str, Backend]) -> Iterator[Backend]:
@@ -459,12 +464,7 @@ def _cheapest(
     if not _has_gpu(request, backends):
         return cpu, ()
     gpu = backends[Device.GPU.value]
-
-    def predict(backend: Backend) -> float | None:
-        level = backend.levels(request.step.filter)[-1].id
-        return costs.predict(request, backend.availability().summary, level)
-
-    on_gpu, on_cpu = predict(gpu), predict(cpu)
+    on_gpu, on_cpu = (_predicted(request, each, costs) for each in (gpu, cpu))
     pixels = math.prod(request.source.shape[:-1])
     likely, other = (gpu, cpu) if pixels >= GPU_PIXELS else (cpu, gpu)
     if on_gpu is not None and on_cpu is not None:

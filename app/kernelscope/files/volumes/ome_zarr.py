@@ -9,12 +9,15 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kernelscope.files.formats import Unreadable
 from kernelscope.files.pictures.tiff_description import channel_of, window_of
 from kernelscope.images.lengths import is_length, millimetres, unit_of
 from kernelscope.images.source import UNKNOWN_CHANNEL, Channel
+
+if TYPE_CHECKING:
+    from kernelscope.files.lazy import Head
 
 LATEST = "0.5"
 VERSIONS = {"0.4": 2, LATEST: 3}  # versions of the metadata, and those of Zarr that they belong to
@@ -151,36 +154,20 @@ def _omero(found: object) -> Mapping[str, Any]:
     return found
 
 
-def axes_for(
-    names: Sequence[str],
-    steps: Mapping[str, float],
-    interval: float | None,
-    source: Multiscale | None,
-) -> tuple[Axis, ...]:
-    """Return the axes of a result: those of its source, or of millimetres and seconds."""
-    if source is not None:
-        known = {axis.name: axis for axis in source.along}
-        return tuple(known.get(name, Axis(name)) for name in names)
+def described_by(head: Head, version: str = LATEST) -> Multiscale:
+    """Return the metadata of a result whose input had none: in millimetres and seconds."""
+    steps = head.steps
     unit, factor = unit_of(list(steps.values())) if steps else ("", 1.0)
-    return tuple(
-        Axis(name, float(f"{steps[name] / factor:.12g}"), _UNITS[unit])
-        if name in steps
-        else Axis(name, interval, "second")
-        if name == "t" and interval
-        else Axis(name)
-        for name in names
-    )
-
-
-def omero_for(channels: Sequence[Channel]) -> dict[str, Any]:
-    if not any(each != UNKNOWN_CHANNEL for each in channels):
-        return {}
-    return {
-        "channels": [
+    along = [Axis(n, float(f"{s / factor:.12g}"), _UNITS[unit]) for n, s in steps.items()]
+    if head.interval:
+        along.append(Axis("t", head.interval, "second"))
+    omero: dict[str, Any] = {}
+    if any(each != UNKNOWN_CHANNEL for each in head.channels):
+        omero["channels"] = [
             {"label": each.name, "color": each.colour or "FFFFFF", "active": True}
-            for each in channels
+            for each in head.channels
         ]
-    }
+    return Multiscale(version, tuple(along), "", omero=omero)
 
 
 def attributes_of(

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from copy import copy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +24,11 @@ from kernelscope.base.errors import ImageWriteError
 from kernelscope.engine.control import CancelToken, Progress, no_progress
 from kernelscope.files.lazy import Head, Sides, by_chunks
 from kernelscope.files.volumes.ome_zarr import (
-    LATEST,
     VERSIONS,
+    Axis,
     Multiscale,
     attributes_of,
-    axes_for,
-    omero_for,
+    described_by,
 )
 from kernelscope.files.volumes.tiff_stack import axes_of, channels_of
 from kernelscope.files.volumes.zarr_source import ZARR, install_hint
@@ -163,11 +163,8 @@ def zarr_sink(
     dtype: np.dtype[Any],
     kind: Kind,
     head: Head,
-    version: str = LATEST,
 ) -> Iterator[ZarrSink]:
     """Provide a folder that takes the place of `path` when the block ends.
-
-    `version`: of the metadata, unless `head` has those of an input.
 
     If the block raises an exception, an existing folder is unchanged and nothing else is left.
     """
@@ -178,7 +175,7 @@ def zarr_sink(
         )
     with replacing(path, atomic.new_folder(resolved(path))) as made:
         with explained(path):
-            sink = _laid_out(path, made, shape, dtype, kind, head, version)
+            sink = _laid_out(path, made, shape, dtype, kind, head)
         yield sink
         with explained(path):
             _flush(made)
@@ -211,8 +208,9 @@ def write(path: Path, volumes: Sequence[Volume]) -> None:
     dtype = np.result_type(*map(stored_in, volumes))
     dtype = dtype if dtype in DTYPES else np.dtype(np.float32)
     shape = first.depth, first.height, first.width
-    version = first.header.version if isinstance(first.header, Multiscale) else LATEST
-    with zarr_sink(path, shape, dtype, Kind.VOLUME, head, version) as sink:
+    if isinstance(first.header, Multiscale):
+        head = replace(head, ome=described_by(head, first.header.version))
+    with zarr_sink(path, shape, dtype, Kind.VOLUME, head) as sink:
         for place, number in enumerate(order.ravel().tolist()):
             each = volumes[number]
             same = each.unscaled.dtype == dtype
@@ -241,25 +239,24 @@ def _laid_out(
     dtype: np.dtype[Any],
     kind: Kind,
     head: Head,
-    version: str,
 ) -> ZarrSink:
     import numcodecs
     import zarr
     from zarr.codecs import ZstdCodec
 
-    source = head.ome
-    version = source.version if source else version
-    number = VERSIONS[version]
+    source = head.ome or described_by(head)
+    number = VERSIONS[source.version]
     axes, sides = _axes(kind, shape)
     axes = "".join(axis.letter.lower() for axis in head.among) + axes
     sides = (*(axis.count for axis in head.among), *sides)
     factors = list(_factors(axes, sides))
+    known = {axis.name: axis for axis in source.along}
     attributes = attributes_of(
-        version,
-        axes_for(axes, head.steps, head.interval, source),
+        source.version,
+        [known.get(name, Axis(name)) for name in axes],
         factors,
-        source.name if source else "",
-        _without_windows(source.omero) if source else omero_for(head.channels),
+        source.name,
+        _without_windows(source.omero),
     )
     group = zarr.create_group(folder, zarr_format=number, attributes=attributes)
     settings: dict[str, Any] = {
