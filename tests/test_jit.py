@@ -17,7 +17,7 @@ import pytest
 
 from kernelscope.base import compiled, jit
 from kernelscope.filters.median.kernels import run_network
-from kernelscope.filters.shared.plain import no_simd
+from kernelscope.filters.shared.plain import rolled
 from tests.foreign import posix
 from tests.paths import ROOT
 
@@ -519,6 +519,6 @@ def test_filters_that_share_a_kernel_are_compiled_one_after_the_other(tmp_path: 
 
 def test_advice_for_llvm_is_nothing_in_the_interpreter() -> None:
     """A kernel with plain loops can be stepped through; generated code cannot, and says so."""
-    assert no_simd() is None
+    assert rolled() is None
     with pytest.raises(TypeError, match="run_network is generated for compiled kernels only"):
         run_network(1, 2)

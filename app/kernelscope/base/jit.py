@@ -43,6 +43,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +63,7 @@ Array = Any  # an array with several axes; the docstring gives its shape
 Like = Any  # an empty array that stands for its type: Numba takes no types
 Index = Any  # a whole number: a place, a distance, a count or a code
 Number = Any  # a sample, or a value computed from samples: float or integer, as the samples are
-Flag = Any  # a bool
+Flag = Any  # a bool, or None
 Record = Any  # a tuple, or a named tuple of any of these
 
 
@@ -112,7 +113,7 @@ class JitKernel:
 
     It runs without the GIL and must not allocate memory per pixel. `fastmath` are LLVM flags, for
     float kernels that gain from reordering sums. `inline` makes the function part of its callers,
-    however large it is.
+    however large it is. `plain`: see `_Mark.plain`.
     """
 
     def __init__(
@@ -120,11 +121,12 @@ class JitKernel:
         function: Callable[..., Any],
         fastmath: frozenset[str] = frozenset(),
         inline: bool = False,
+        plain: bool = False,
     ) -> None:
         functools.update_wrapper(self, function)
         self.function = function
         self._fastmath = fastmath
-        self._inline = inline
+        self._inline, self._plain = inline, plain
         self._dispatchers: dict[bool, Any] = {}
 
     @property
@@ -152,7 +154,7 @@ class JitKernel:
                     forceinline=self._inline,
                     no_cpython_wrapper=not python,
                     no_cfunc_wrapper=True,
-                    **({} if python else {"pipeline_class": jit_parts.PartCompiler}),
+                    pipeline_class=jit_parts.compiler(part=not python, plain=self._plain),
                 )(self.function)
                 if cache:
                     files = dispatcher._cache
@@ -284,18 +286,31 @@ def intrinsic(emit: Callable[..., Any], result: str = "void") -> Any:
     return Intrinsic(emit, result)
 
 
-def kernel(function: Callable[..., Any]) -> JitKernel:
-    """Mark `function` as a CPU kernel (decorator)."""
-    return JitKernel(function)
+@dataclass(frozen=True)
+class _Mark:
+    """Marks a function as a CPU kernel (decorator)."""
+
+    inline: bool = False
+    is_plain: bool = False
+
+    def __call__(self, function: Callable[..., Any]) -> JitKernel:
+        return JitKernel(function, inline=self.inline, plain=self.is_plain)
+
+    @property
+    def plain(self) -> _Mark:
+        """The mark of one whose loops LLVM does not vectorise, nor what is inlined into them.
+
+        Each kernel of level *serial* with its own loop needs it. One that other levels have as well
+        has a parameter `plain`, which is None there.
+        """
+        return replace(self, is_plain=True)
 
 
-def inlined(function: Callable[..., Any]) -> JitKernel:
-    """Mark `function` as a CPU kernel that becomes part of its callers (decorator).
+kernel = _Mark()
 
-    For functions that are called for every sample: a call passes arrays field by field, which
-    takes as long as adding up nine cells.
-    """
-    return JitKernel(function, inline=True)
+inlined = _Mark(inline=True)
+"""For kernels that become part of their callers, as they are called for every sample: a call passes
+arrays field by field, which takes as long as adding up nine cells."""
 
 
 @functools.cache

@@ -1,4 +1,4 @@
-"""How Numba compiles kernels for other kernels: to LLVM's code, not to the processor's.
+"""How Numba compiles kernels: those for other kernels to LLVM's code, and plain loops as such.
 
 A kernel takes in the code of all that it calls, optimises it together with its own, and becomes
 machine code as a whole. Numba would make machine code of each part as well, which nobody calls;
@@ -11,6 +11,7 @@ LLVM's code of them changes where machine code is made of it: level *serial* of 
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -42,15 +43,40 @@ class _Code(JITCodeLibrary):  # type: ignore[misc]
         return self.name, self._get_module_for_linking().as_bitcode()
 
 
-class PartCompiler(Compiler):  # type: ignore[misc]
-    """For the option `pipeline_class` of `numba.njit`."""
+class _PlainCode(JITCodeLibrary):  # type: ignore[misc]
+    """Code without vector registers where it names none, which stops both vectorisers of LLVM."""
+
+    def add_ir_module(self, module: Any) -> None:
+        for function in module.functions:
+            if not function.is_declaration and "cpython" not in function.name:  # the kernel itself
+                function.attributes.add("noimplicitfloat")
+        super().add_ir_module(module)
+
+
+class _PlainPart(_Code, _PlainCode):
+    pass
+
+
+class _KernelCompiler(Compiler):  # type: ignore[misc]
+    part = plain = False
 
     def compile_extra(self, function: Callable[..., Any]) -> Any:
-        state = self.state
+        state, names = self.state, list(inspect.signature(function).parameters)
         takes_array = any(isinstance(each, types.Array) for each in state.args)
-        if takes_array and not state.flags.forceinline:
-            state.library = _Code(state.targetctx.codegen(), function.__qualname__)
+        is_part = self.part and takes_array and not state.flags.forceinline
+        given = "plain" in names and state.args[names.index("plain")] != types.none
+        codegen, name = state.targetctx.codegen(), function.__qualname__
+        if is_part:
+            state.library = (_PlainPart if self.plain or given else _Code)(codegen, name)
+        elif self.plain or given:
+            state.library = _PlainCode(codegen, name)
+            state.library.enable_object_caching()
         return super().compile_extra(function)
+
+
+def compiler(*, part: bool, plain: bool) -> type[_KernelCompiler]:
+    """Return the compiler of a kernel, for the option `pipeline_class` of `numba.njit`."""
+    return type("_Compiler", (_KernelCompiler,), {"part": part, "plain": plain})
 
 
 def rebuild(context: Any, kept: tuple[Any, ...]) -> Any:

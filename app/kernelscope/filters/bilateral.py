@@ -40,7 +40,7 @@ from kernelscope.base.jit import (
 from kernelscope.filters.shared import uncompiled
 from kernelscope.filters.shared.border_kernels import REDUCE, VALID, border_index, fetch_row
 from kernelscope.filters.shared.footprints import in_strips
-from kernelscope.filters.shared.plain import interior, no_simd
+from kernelscope.filters.shared.plain import interior
 from kernelscope.filters.shared.vectors import Loops, make_ring
 from kernelscope.schema.borders import Border
 from kernelscope.schema.explanation import Cells, Example, Explanation, number
@@ -106,7 +106,7 @@ def mean_of(total: Number, weights: Number, like: Like) -> Any:
     return value if like.dtype.type(0.5) != 0 else np.rint(value)
 
 
-@kernel
+@kernel.plain
 def bilateral_serial(
     source: Plane,
     output: Plane,
@@ -117,7 +117,6 @@ def bilateral_serial(
     stop: Index,
 ) -> None:
     """Plain loops: for every sample, every cell of the mask."""
-    no_simd()
     height, width, channels = source.shape
     inset = 0 if border == VALID else radius
     side = 2 * radius + 1

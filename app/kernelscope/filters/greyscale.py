@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from kernelscope.base.jit import Array, Index, Line, Number, Plane, intrinsic, kernel
 from kernelscope.filters.shared import uncompiled
-from kernelscope.filters.shared.plain import no_simd
 from kernelscope.schema.explanation import Cells, Example, Explanation, number
 from kernelscope.schema.filter import BenchDefaults, Cpu, CpuPass, CpuTask, FilterSpec
 from kernelscope.schema.launch import Cuda, CudaTask, Launch, level_launch
@@ -30,10 +29,9 @@ _THREAD_BYTES = 16
 """Of each channel, of a thread of the tuned kernel: the most that is read and written at once."""
 
 
-@kernel
+@kernel.plain
 def serial_integer(source: Plane, output: Plane, less: Number, start: Index, stop: Index) -> None:
     """Exact: the weights are whole thousandths. See `integer_row`."""
-    no_simd()
     for y in range(start, stop):
         pixels = source[y]
         grey = output[y]
@@ -45,10 +43,9 @@ def serial_integer(source: Plane, output: Plane, less: Number, start: Index, sto
             grey[x, 0] = np.rint((total - less) / 1000)
 
 
-@kernel
+@kernel.plain
 def serial_float(source: Array, output: Array, less: Number, start: Index, stop: Index) -> None:
     """As `serial_integer`, in float64 and not rounded."""
-    no_simd()
     for y in range(start, stop):
         pixels = source[y]
         grey = output[y]

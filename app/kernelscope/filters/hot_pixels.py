@@ -35,7 +35,7 @@ from kernelscope.base.jit import Array, Index, Line, Number, Plane, Record, inli
 from kernelscope.filters.shared import uncompiled
 from kernelscope.filters.shared.border_kernels import MIRROR
 from kernelscope.filters.shared.correlation import Finish, settle
-from kernelscope.filters.shared.plain import cell, gather, interior, no_simd
+from kernelscope.filters.shared.plain import cell, gather, interior
 from kernelscope.schema.borders import Border
 from kernelscope.schema.explanation import Explanation
 from kernelscope.schema.filter import (
@@ -153,7 +153,7 @@ def _rows(task: CpuTask, start: int, stop: int) -> NDArray[Any]:
     return output
 
 
-@inlined
+@inlined.plain
 def stands_out(
     samples: Line,
     corner: Index,
@@ -165,7 +165,6 @@ def stands_out(
 ) -> Any:
     """Whether a sample is far above those two pixels away, or below them with a `sign` of -1; the
     first of the 5×5 is at `corner`."""
-    no_simd()
     middle = sign * cell(samples, corner + 2 * (pitch + step))
     high = low = sign * cell(samples, corner)
     for s in range(5):
@@ -179,14 +178,13 @@ def stands_out(
     return up > least and up > contrast * (np.float64(high) - np.float64(low))
 
 
-@kernel
+@kernel.plain
 def reach_of(windows: Array, c: Index, colours: Index, contrast: Number) -> Any:
     """Return how far from a sample that stands out the next ones are that are not mended, 1 or 2,
     and how far it rises; 0 for the first where it is not hot.
 
     - `windows`: shape (3, 25). The 5×5 samples around it in each colour.
     """
-    no_simd()
     own = windows[c]
     middle, high = own[12], own[0]
     beside, most, least = own[6], own[0], own[0]
@@ -216,10 +214,9 @@ def reach_of(windows: Array, c: Index, colours: Index, contrast: Number) -> Any:
     return 2, up
 
 
-@kernel
+@kernel.plain
 def between(around: Line, reach: Index, s: Index, t: Index) -> Any:
     """As `_between`, of one."""
-    no_simd()
     near, far = 2 - reach, 2 + reach
     nearest, found = np.inf, 0.0
     for i in range(4 if s == t == 0 else 2):
@@ -237,7 +234,7 @@ def between(around: Line, reach: Index, s: Index, t: Index) -> Any:
     return found
 
 
-@kernel
+@kernel.plain
 def mend(
     source: Plane,
     output: Plane,
@@ -253,7 +250,6 @@ def mend(
 ) -> None:
     """Mend a sample if it is hot or dark, and those around it, in the rows from `start` to
     `stop`."""
-    no_simd()
     _, width, channels = source.shape
     colours = 1 if channels < 3 else 3
     gather(source, y, x, c, 2, MIRROR, windows[c])
@@ -272,7 +268,7 @@ def mend(
                 output[y + s, x + t, c] = settle(sign * value, finish)
 
 
-@kernel
+@kernel.plain
 def serial(
     source: Plane,
     output: Plane,
@@ -283,7 +279,6 @@ def serial(
     stop: Index,
 ) -> None:
     """Plain loops, from the end: the first of several samples has the last word."""
-    no_simd()
     height, width, channels = source.shape
     colours = 1 if channels < 3 else 3
     samples, pitch = source.reshape(source.size), width * channels

@@ -31,7 +31,7 @@ from kernelscope.filters.shared.box import (
 )
 from kernelscope.filters.shared.correlation import Divisor, Finish, rectangle
 from kernelscope.filters.shared.cubes import AVERAGES, GAPS_IN_3D, cube_launch, instead
-from kernelscope.filters.shared.plain import interior, no_simd, put
+from kernelscope.filters.shared.plain import interior, put
 from kernelscope.filters.shared.rows_cuda import QUAD, rows_launch, rows_pay_from
 from kernelscope.filters.shared.vectors import blank_row
 from kernelscope.schema.explanation import Example, Explanation, weighted
@@ -50,7 +50,7 @@ from kernelscope.schema.levels import CONSTANT, GLOBAL, SERIAL, SHARED, SINGLE_B
 from kernelscope.schema.parameters import OddParameter
 
 
-@kernel
+@kernel.plain
 def mean_serial(
     source: Plane,
     output: Plane,
@@ -66,7 +66,6 @@ def mean_serial(
     `reach`, of the rim, is infinite. As a constant here it would let LLVM make the rim part of
     this kernel, whose loops then lack registers.
     """
-    no_simd()
     height, width, channels = source.shape
     radius = size // 2
     inset = 0 if border == VALID else radius

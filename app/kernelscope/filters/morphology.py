@@ -52,7 +52,7 @@ from kernelscope.filters.shared.footprints import (
     size_parameter,
     table_of,
 )
-from kernelscope.filters.shared.plain import cell, no_simd
+from kernelscope.filters.shared.plain import cell
 from kernelscope.schema.borders import Border
 from kernelscope.schema.explanation import Cells, Example, Explanation, number
 from kernelscope.schema.filter import BenchDefaults, Cpu, CpuKernel, CpuPass, CpuTask, FilterSpec
@@ -87,7 +87,7 @@ def difference(a: Number, b: Number, like: Like) -> Any:
     return a - b if like.dtype.type(0.5) != zero or a > b else zero
 
 
-@kernel
+@kernel.plain
 def subtract_serial(
     first: Plane,
     second: Plane,
@@ -101,7 +101,6 @@ def subtract_serial(
 
     `second` may be `output`.
     """
-    no_simd()
     for y in range(start, stop):
         for x in range(output.shape[1]):
             for c in range(output.shape[2]):

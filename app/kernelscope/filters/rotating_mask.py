@@ -38,7 +38,7 @@ from kernelscope.filters.shared.border_kernels import (
     fetch_row,
 )
 from kernelscope.filters.shared.correlation import Finish
-from kernelscope.filters.shared.plain import interior, no_simd, put, wide_cell
+from kernelscope.filters.shared.plain import interior, put, wide_cell
 from kernelscope.filters.shared.rows_cuda import rows_launch
 from kernelscope.schema.borders import Border
 from kernelscope.schema.explanation import EDGE, Cells, Example, Explanation, number
@@ -65,10 +65,9 @@ _SMALL_BYTES = 200_000
 RADIUS = 2
 
 
-@kernel
+@kernel.plain
 def most_even_mean(source: Plane, y: Index, x: Index, c: Index, border: Index) -> Any:
     """Return 36 times the mean of the best window around a pixel; int64 or float64."""
-    no_simd()
     height, width, _ = source.shape
     best_variance = 0
     best_mean = 0
@@ -100,13 +99,12 @@ def most_even_mean(source: Plane, y: Index, x: Index, c: Index, border: Index) -
     return best_mean
 
 
-@inlined
+@inlined.plain
 def most_even_sum(samples: Line, place: Index, pitch: Index, step: Index) -> Any:
     """Return the sum of the best window around a pixel; those windows begin at `place`.
 
     As `most_even_mean` where all windows have 9 cells, which need no scale to be compared.
     """
-    no_simd()
     best_variance = 0
     best_total = 0
     for window in range(9):
@@ -130,7 +128,7 @@ def most_even_sum(samples: Line, place: Index, pitch: Index, step: Index) -> Any
     return best_total
 
 
-@kernel
+@kernel.plain
 def rim(
     source: Plane,
     results: Line,
@@ -141,7 +139,6 @@ def rim(
     last: Index,
 ) -> None:
     """Compute `results`, output row `y`, but for the columns from `first` up to `last`."""
-    no_simd()
     channels = source.shape[2]
     for side in range(2):
         left, right = (0, first) if side == 0 else (last, results.size // channels)
@@ -151,12 +148,11 @@ def rim(
                 put(results, x * channels + c, np.true_divide(mean, 36), finish)
 
 
-@kernel
+@kernel.plain
 def serial(
     source: Plane, output: Plane, finish: Record, border: Index, start: Index, stop: Index
 ) -> None:
     """Plain loops: for every sample, every cell of every window."""
-    no_simd()
     height, width, channels = source.shape
     inset = 0 if border == VALID else RADIUS
     samples = source.reshape(source.size)

@@ -51,7 +51,6 @@ from kernelscope.filters.shared.cosine import (
     opponents,
     put,
 )
-from kernelscope.filters.shared.plain import no_simd
 from kernelscope.filters.shared.sigma_parameters import CHROMA, STRENGTH, shares_of, sigma_parameter
 from kernelscope.filters.shared.stabilise import NOISE, NOISE_STEPS, estimated_sigma, with_spectra
 from kernelscope.schema.borders import Border
@@ -116,8 +115,6 @@ def transform_row(
     row: Line, left: Index, count: Index, out: Line, line: Index, plain: Flag
 ) -> None:
     """Write the DCT of the eight samples from each place on to eight lines from `line` on."""
-    if plain is not None:
-        no_simd()
     for x in range(count):
         put(out, line * PITCH + x, PITCH, forward(get(row, left + x, 1)))
 
@@ -128,8 +125,6 @@ def transform_columns(rows: Line, first: Index, count: Index, out: Line, plain: 
 
     `rows` has the numbers that `transform_row` wrote, those of row y at line 8 (y modulo 8).
     """
-    if plain is not None:
-        no_simd()
     for k in range(8):
         for j in range(8):
             here, there = (8 * k + j) * PITCH, (8 * ((first + j) & 7) + k) * PITCH
@@ -142,8 +137,6 @@ def transform_columns(rows: Line, first: Index, count: Index, out: Line, plain: 
 @kernel
 def shrink_hard(spectra: Line, count: Index, thresholds: Line, weights: Line, plain: Flag) -> None:
     """Zero coefficients of up to a threshold; the weight of a block is 1 / those that are left."""
-    if plain is not None:
-        no_simd()
     zero, one = np.float32(0), np.float32(1)
     for x in range(count):
         weights[x] = one
@@ -166,8 +159,6 @@ def shrink_wiener(
 
     The weight of a block is 1 / the sum of the squares of these factors.
     """
-    if plain is not None:
-        no_simd()
     one = np.float32(1)
     for x in range(count):
         weights[x] = one
@@ -192,8 +183,6 @@ def add_blocks(
     `sums` has nine lines for each row: eight coefficients along x, and the weight; that of row y of
     the result at line 9 (y modulo 8). Block `first` covers the rows up to `first` of the result.
     """
-    if plain is not None:
-        no_simd()
     new = 9 * (first & 7) * PITCH
     for x in range(9 * PITCH):
         sums[np.uintp(new + x)] = np.float32(0)
@@ -217,8 +206,6 @@ def write_means(
     sums: Line, first: Index, lines: Line, row: Line, left: Index, count: Index, plain: Flag
 ) -> None:
     """Transform a row of `sums` back along x, and write the means of all blocks."""
-    if plain is not None:
-        no_simd()
     start = 9 * first * PITCH
     for x in range(count + REACH):
         put(lines, x, PITCH, backward(get(sums, start + x, PITCH)))
@@ -249,8 +236,6 @@ def filter_planes(
     - `output`: float32. `REACH` rows and columns less on each side.
     - `noise`: see the function of that name.
     """
-    if plain is not None:
-        no_simd()
     planes, _, width = output.shape
     rows = np.empty(64 * PITCH, np.float32)
     guide_rows = np.empty(64 * PITCH, np.float32)
@@ -289,8 +274,6 @@ def extend(
     source: Plane, planes: Array, border: Index, plain: Flag, start: Index, stop: Index
 ) -> None:
     """Write rows `start` to `stop` of the picture with its border, colours as opponents."""
-    if plain is not None:
-        no_simd()
     height, width, _ = source.shape
     shift = 0 if border == VALID else MARGIN
     colours = planes.shape[0]
@@ -314,8 +297,6 @@ def finish_rows(
     planes: Array, output: Plane, finish: Record, plain: Flag, start: Index, stop: Index
 ) -> None:
     """Write rows `start` to `stop` of the result, opponents as colours."""
-    if plain is not None:
-        no_simd()
     for y in range(start, stop):
         for x in range(output.shape[1]):
             if planes.shape[0] == 3:
@@ -331,8 +312,6 @@ def copy_rows(
     source: Plane, output: Plane, shift: Index, plain: Flag, start: Index, stop: Index
 ) -> None:
     """Write rows `start` to `stop` of the source itself: there is no noise."""
-    if plain is not None:
-        no_simd()
     for y in range(start, stop):
         for x in range(output.shape[1]):
             for c in range(output.shape[2]):

@@ -32,7 +32,7 @@ from kernelscope.filters.shared.box import (
     sum_types,
 )
 from kernelscope.filters.shared.correlation import Divisor, Finish
-from kernelscope.filters.shared.plain import interior, no_simd, put, wide_cell
+from kernelscope.filters.shared.plain import interior, put, wide_cell
 from kernelscope.schema.borders import Border
 from kernelscope.schema.explanation import Cells, Example, Explanation, number
 from kernelscope.schema.filter import Cpu, CpuPass, CpuTask, FilterSpec, Unit
@@ -50,7 +50,7 @@ from kernelscope.schema.levels import CONSTANT, GLOBAL, SERIAL, SHARED, SINGLE_B
 from kernelscope.schema.parameters import FloatParameter, OddParameter
 
 
-@kernel
+@kernel.plain
 def serial(
     source: Plane,
     output: Plane,
@@ -62,7 +62,6 @@ def serial(
     stop: Index,
 ) -> None:
     """Plain loops: for every sample, every cell of the mask. Sums have the type of `sums`."""
-    no_simd()
     height, width, channels = source.shape
     radius = size // 2
     inset = 0 if border == VALID else radius

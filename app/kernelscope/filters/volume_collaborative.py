@@ -36,7 +36,6 @@ from numpy.typing import NDArray
 
 from kernelscope.base.jit import Array, Flag, Index, Line, Number, Record, kernel
 from kernelscope.filters.shared import uncompiled_blocks
-from kernelscope.filters.shared.plain import no_simd
 from kernelscope.filters.shared.volume_noise import (
     RIM,
     Ends,
@@ -170,8 +169,6 @@ def _three(values: Sequence[int]) -> tuple[int, int, int]:
 @kernel
 def transform(cubes: Line, plain: Flag) -> None:
     """Replace cubes by their coefficients: along x, along y, along z."""
-    if plain is not None:
-        no_simd()
     for axis in range(3):
         step = 1 << 2 * axis  # from one number of a line to the next
         for high in range(0, CELLS * GROUP, 4 * step):
@@ -190,8 +187,6 @@ def transform(cubes: Line, plain: Flag) -> None:
 @kernel
 def transform_back(cubes: Line, plain: Flag) -> None:
     """Replace coefficients by cubes: along z, along y, along x."""
-    if plain is not None:
-        no_simd()
     for turn in range(3):
         step = 16 >> 2 * turn
         for high in range(0, CELLS * GROUP, 4 * step):
@@ -224,8 +219,6 @@ def haar(cubes: Line, back: Flag, plain: Flag) -> None:
 
     Sums stay in the place of the first cube of a pair, differences in that of the second.
     """
-    if plain is not None:
-        no_simd()
     step = GROUP >> 1 if back else 1
     while 0 < step < GROUP:
         for m in range(0, GROUP, 2 * step):
@@ -236,8 +229,6 @@ def haar(cubes: Line, back: Flag, plain: Flag) -> None:
 @kernel
 def shrink_hard(cubes: Line, threshold: Number, plain: Flag) -> Any:
     """Zero coefficients of up to `threshold`; return 1 / how many are left."""
-    if plain is not None:
-        no_simd()
     zero = np.float32(0)
     kept: Any = np.int32(0)
     for k in range(CELLS * GROUP):
@@ -251,8 +242,6 @@ def shrink_hard(cubes: Line, threshold: Number, plain: Flag) -> Any:
 @kernel
 def shrink_wiener(cubes: Line, guides: Line, inverse: Number, plain: Flag) -> Any:
     """Multiply by b² / (b² + (0.9 sigma)²); return 1 / the sum of the factors' squares."""
-    if plain is not None:
-        no_simd()
     half = np.float32(0.5)
     total: Any = np.int32(0)
     for k in range(CELLS * GROUP):
@@ -342,8 +331,6 @@ def match_row(
     - `low`, `high`: the smallest and largest offset along z and y, and along x the smallest and
       largest column.
     """
-    if plain is not None:
-        no_simd()
     line = np.empty(PITCH, np.float32)
     for j in range(many):
         best[j], places[j] = np.float32(np.inf), row + columns[j]
@@ -391,8 +378,6 @@ def filter_squares(
       one to the next, and the colour.
     - `noise`: one of `numbers`.
     """
-    if plain is not None:
-        no_simd()
     first, sizes = part
     begin, counts, steps, colour = grid
     pitch = (volume.shape[2] * volume.shape[3], volume.shape[3])
@@ -477,8 +462,6 @@ def divide(
 
     The box has `size` and begins at `corner` of the output and at `shift` of the sums.
     """
-    if plain is not None:
-        no_simd()
     lines = np.empty(size[2], np.float32)
     for z in range(start, stop):
         for c in range(output.shape[0]):

@@ -35,7 +35,6 @@ import numpy as np
 
 from kernelscope.base.jit import Array, Flag, Index, Line, Number, Record, inlined, kernel
 from kernelscope.filters.shared import uncompiled_blocks
-from kernelscope.filters.shared.plain import no_simd
 from kernelscope.filters.shared.volume_noise import (
     RIM,
     Ends,
@@ -141,8 +140,6 @@ def transform_slice(
     Sixteen lines a row of places, 4 k + q: k along x, q along y; those of row j begin at line
     ``(slot * LINES + j) * 16``. `work` is a padded row, and from there on four lines a row.
     """
-    if plain is not None:
-        no_simd()
     height, width = slice_.shape
     for row in range(LINES + REACH):
         y = min(top + row, height - 1)
@@ -179,8 +176,6 @@ def transform_depth(spectra: Line, first: Index, j: Index, block: Line, plain: F
 
     Line 4 n + q is the frequency q along z of line n of `transform_slice`.
     """
-    if plain is not None:
-        no_simd()
     step = LINES * 16 * PITCH
     for n in range(16):
         at = (j * 16 + n) * PITCH
@@ -203,8 +198,6 @@ def transform_depth(spectra: Line, first: Index, j: Index, block: Line, plain: F
 @kernel
 def shrink_hard(block: Line, threshold: Number, weights: Line, plain: Flag) -> None:
     """Zero coefficients of up to `threshold`; the weight of a block is 1 / those that are left."""
-    if plain is not None:
-        no_simd()
     zero, one = np.float32(0), np.float32(1)
     for x in range(PITCH):
         weights[np.uintp(x)] = one
@@ -224,8 +217,6 @@ def shrink_wiener(block: Line, guide: Line, inverse: Number, weights: Line, plai
 
     The weight of a block is 1 / the sum of the squares of these factors.
     """
-    if plain is not None:
-        no_simd()
     one = np.float32(1)
     for x in range(PITCH):
         weights[np.uintp(x)] = one
@@ -247,8 +238,6 @@ def add_blocks(block: Line, weights: Line, first: Index, j: Index, sums: Line, p
     `sums` has seventeen lines for each row of places and slice: sixteen of coefficients, and the
     weight. The blocks cover the slices with slots `first` to ``first + 3``.
     """
-    if plain is not None:
-        no_simd()
     for n in range(16):
         for q in range(4):
             for x in range(PITCH):
@@ -272,8 +261,6 @@ def sum_rows(sums: Line, at: Index, j: Index, work: Line, lines: Line, plain: Fl
 
     `lines` has five lines for each row of the result: four of coefficients, and the weight.
     """
-    if plain is not None:
-        no_simd()
     for x in range(5 * PITCH):
         lines[np.uintp(5 * (j & 3) * PITCH + x)] = np.float32(0)
     for k in range(4):
@@ -293,8 +280,6 @@ def write_means(
     lines: Line, row: Index, work: Line, output: Line, left: Index, count: Index, plain: Flag
 ) -> None:
     """Transform a row of the result back along x, and write the means of all blocks."""
-    if plain is not None:
-        no_simd()
     start = 5 * (row & 3) * PITCH
     for x in range(PITCH):
         put(work, x, PITCH, backward(get(lines, start + x, PITCH)))
@@ -324,8 +309,6 @@ def filter_tiles(
     - `output`: float32. `REACH` voxels less on each side.
     - `noise`: see the function of that name.
     """
-    if plain is not None:
-        no_simd()
     _, depth, height, width = output.shape
     work = np.empty(18 * PITCH, np.float32)
     spectra = np.empty(4 * LINES * 16 * PITCH, np.float32)

@@ -54,7 +54,6 @@ from kernelscope.filters.shared.cosine import (
     opponents,
     put,
 )
-from kernelscope.filters.shared.plain import no_simd
 from kernelscope.filters.shared.vectors import Loops
 from kernelscope.schema.filter import CpuPass, CpuTask
 from kernelscope.schema.levels import SERIAL
@@ -95,8 +94,6 @@ def compare_rows(
     `here` and `there` are the places of column 0 of the first rows that are compared. Columns from
     `start` to `stop` are compared, with a block in all but the last seven.
     """
-    if plain is not None:
-        no_simd()
     w = width
     for x in range(start, stop):
         i, j = here + x, there + x
@@ -180,8 +177,6 @@ class Lists(NamedTuple):
 
 @kernel
 def make_lists(count: Index, width: Index, step: Index, most: Index, plain: Flag) -> Any:
-    if plain is not None:
-        no_simd()
     columns, sums = np.empty(width, np.float32), np.empty(width, np.float32)
     limits, numbers = np.empty(width, np.float32), np.empty(width, np.int64)
     for x in range(width):
@@ -196,8 +191,6 @@ def make_lists(count: Index, width: Index, step: Index, most: Index, plain: Flag
 @kernel
 def empty_lists(lists: Record, step: Index, tolerance: Number, plain: Flag) -> None:
     """Fill the lists with a sum that is not alike."""
-    if plain is not None:
-        no_simd()
     key = np.int64(bits_of(tolerance)) << 32
     last = lists.limits.size - 8
     for j in range(lists.counts.size):
@@ -210,8 +203,6 @@ def empty_lists(lists: Record, step: Index, tolerance: Number, plain: Flag) -> N
 @inlined
 def insert_alike(lists: Record, first: Index, place: Index, plain: Flag) -> None:
     """Insert those of eight blocks that are alike; `place` is that of the one of column 0."""
-    if plain is not None:
-        no_simd()
     keys, counts, limits, numbers, _, sums, alike = lists
     for x in range(first, first + 8):
         column = np.uintp(x)
@@ -246,8 +237,6 @@ def match_row(
     The block itself comes first. Of others that are equally alike the upper one comes first, then
     the left one. A group has a power of two of blocks.
     """
-    if plain is not None:
-        no_simd()
     keys, counts, limits, _, columns, sums, alike = lists
     last, origin = width - 8 - left, (y - reach) * width
     right = limits.size - 8
@@ -282,7 +271,7 @@ def match_row(
             places[j, m] = origin + (keys[j, 7 + m] & 0xFFFFFFFF)
 
 
-@kernel
+@kernel.plain
 def transform_group(
     cells: Line,
     width: Index,
@@ -296,7 +285,6 @@ def transform_group(
 
     Line k of `out` has, for each block, the eight coefficients along y whose number along x is k.
     """
-    no_simd()
     lanes = 8 * count
     for b in range(count):
         place = np.uintp(places[b])
@@ -308,10 +296,9 @@ def transform_group(
     add_up(lines, count, out)
 
 
-@kernel
+@kernel.plain
 def transform(lines: Line, lanes: Index, wavelets: Flag) -> None:
     """Replace the eight numbers of each lane by their coefficients."""
-    no_simd()
     if wavelets:
         for i in range(lanes):
             put(lines, i, PITCH, to_wavelets(get(lines, i, PITCH)))
@@ -320,9 +307,8 @@ def transform(lines: Line, lanes: Index, wavelets: Flag) -> None:
             put(lines, i, PITCH, forward(get(lines, i, PITCH)))
 
 
-@kernel
+@kernel.plain
 def transform_back(lines: Line, lanes: Index, wavelets: Flag) -> None:
-    no_simd()
     if wavelets:
         for i in range(lanes):
             put(lines, i, PITCH, from_wavelets(get(lines, i, PITCH)))
@@ -331,10 +317,9 @@ def transform_back(lines: Line, lanes: Index, wavelets: Flag) -> None:
             put(lines, i, PITCH, backward(get(lines, i, PITCH)))
 
 
-@kernel
+@kernel.plain
 def turn(lines: Line, count: Index, out: Line) -> None:
     """Exchange the axes of each block."""
-    no_simd()
     for j in range(8):
         for b in range(count):
             for x in range(8):
@@ -351,7 +336,7 @@ def added_and_subtracted(a: Record, b: Record) -> Any:
     )
 
 
-@kernel
+@kernel.plain
 def add_up(lines: Line, count: Index, out: Line) -> None:
     """Transform along the group by Haar's wavelet: sums and differences alone.
 
@@ -359,7 +344,6 @@ def add_up(lines: Line, count: Index, out: Line) -> None:
     differences of quarters, and so on. That of which 2^t blocks were added up is the coefficient of
     the orthonormal transform times the root of 2^t. Sums are left in `lines`.
     """
-    no_simd()
     for line in range(0, 8 * PITCH, PITCH):
         n = count
         while n > 1:
@@ -374,10 +358,9 @@ def add_up(lines: Line, count: Index, out: Line) -> None:
         put(out, line, 1, get(lines, line, 1))
 
 
-@kernel
+@kernel.plain
 def take_apart(lines: Line, count: Index, out: Line) -> None:
     """Transform back the sums of `add_up`, each divided by its 2^t."""
-    no_simd()
     for line in range(0, 8 * PITCH, PITCH):
         put(out, line, 1, get(lines, line, 1))
         n = 1
@@ -390,13 +373,12 @@ def take_apart(lines: Line, count: Index, out: Line) -> None:
             n *= 2
 
 
-@kernel
+@kernel.plain
 def shrink_hard(spectra: Line, count: Index, thresholds: Line, parts: Line) -> Any:
     """Leave the coefficients of up to their threshold, which are noise; count the others.
 
     A coefficient without a value is none.
     """
-    no_simd()
     kept, zero = 0, np.float32(0)
     for line in range(0, 8 * PITCH, PITCH):
         for i in range(line, line + 8 * count):
@@ -407,7 +389,7 @@ def shrink_hard(spectra: Line, count: Index, thresholds: Line, parts: Line) -> A
     return kept
 
 
-@kernel
+@kernel.plain
 def shrink_wiener(
     spectra: Line,
     guides: Line,
@@ -422,7 +404,6 @@ def shrink_wiener(
     These factors have 16 bits, and the rest 8, so that sums of its squares are of integers.
     Nothing is left of coefficients of which one has no value.
     """
-    no_simd()
     total, zero = 0, np.float32(0)
     for line in range(0, 8 * PITCH, PITCH):
         for q in range(8):
@@ -458,7 +439,6 @@ def add_group(
     `spots` are the places of its blocks in `sums`, of that `width`.
     """
     if plain is not None:
-        no_simd()
         lanes = 8 * count
         take_apart(spectra, count, lines)
         transform_back(lines, lanes, wavelets)
@@ -511,8 +491,6 @@ def shrink_group(
 @kernel
 def add_part(part: Array, all_rows: Array, top: Index, left: Index, plain: Flag) -> None:
     """Add the sums of a tile to those of the picture, which other threads add to as well."""
-    if plain is not None:
-        no_simd()
     height, width = part.shape
     line = all_rows.reshape(all_rows.size)
     for y in range(height):
@@ -549,8 +527,6 @@ def filter_groups(
     - `numbers`: see `plan_cpu`.
     - `factors`: the window, see `of_lanes`.
     """
-    if plain is not None:
-        no_simd()
     step, reach, most, wiener, tolerance, noise, parts, part = numbers
     height, width = cells.shape
     colours = planes.shape[0]
@@ -642,8 +618,6 @@ def extend(
 
     `cells` gets the mean of the colours, of integer samples rounded.
     """
-    if plain is not None:
-        no_simd()
     height, width, _ = source.shape
     wide = cells.shape[1]
     colours = planes.shape[0]
@@ -683,8 +657,6 @@ def spread_weights(
 
     Those of the last eight rows are kept in `rows`; row `start` is the first that is asked for.
     """
-    if plain is not None:
-        no_simd()
     for upper in range(y if y > start else max(0, y - 7), y + 1):
         row, first = rows[upper & 7], upper * width
         for x in range(width):
@@ -705,8 +677,6 @@ def divide_sums(
     plain: Flag,
 ) -> None:
     """Write the loss of the pixels of row `y` in a stage; `rows` are those of `spread_weights`."""
-    if plain is not None:
-        no_simd()
     width = out.size
     for x in range(width):
         out[x] = 0
@@ -733,8 +703,6 @@ def make_guide(
     stop: Index,
 ) -> None:
     """Write rows `start` to `stop` of the first stage's result, and its part that is compared."""
-    if plain is not None:
-        no_simd()
     width = cells.shape[1]
     removed = np.empty(width, np.float32)
     rows = np.empty((planes.shape[0], 8, width), np.float32)
@@ -765,8 +733,6 @@ def finish_rows(
     start: Index,
     stop: Index,
 ) -> None:
-    if plain is not None:
-        no_simd()
     colours = sums.shape[0]
     width = output.shape[1] + 2 * MARGIN
     removed = np.empty((3, width), np.float32)

@@ -12,7 +12,7 @@ from kernelscope.base.jit import Array, Flag, Index, Line, Plane, Record, inline
 from kernelscope.filters.median.networks import Program, ShiftedValue, median_program
 from kernelscope.filters.shared import groups
 from kernelscope.filters.shared.border_kernels import REDUCE, VALID, border_index, fetch_row
-from kernelscope.filters.shared.plain import cell, interior, no_simd
+from kernelscope.filters.shared.plain import cell, interior
 
 # Levels *serial* and *serial-bubble*: copy the window of every pixel, and pick its middl
 #
@@ -28,10 +28,9 @@ from kernelscope.filters.shared.plain import cell, interior, no_simd
 # are.
 
 
-@inlined
+@inlined.plain
 def ranked(cells: Line, count: Index, rank: Index) -> Any:
     """Return number `rank` of ``cells[:count]`` in order; reorders them (Hoare's quickselect)."""
-    no_simd()
     low = 0
     high = count - 1
     while low < high:
@@ -70,25 +69,23 @@ def middle(cells: Line, count: Index) -> Any:
     return ranked(cells, count, (count - 1) // 2)
 
 
-@inlined
+@inlined.plain
 def sort(cells: Line, count: Index) -> None:
     """Sort ``cells[:count]`` by exchanging neighbours (bubble sort)."""
-    no_simd()
     for last in range(count - 1, 0, -1):
         for i in range(last):
             if cell(cells, i) > cell(cells, i + 1):
                 exchange(cells, i, i + 1)
 
 
-@inlined
+@inlined.plain
 def sorted_middle(cells: Line, count: Index) -> Any:
     """As `middle`, after sorting all cells."""
-    no_simd()
     sort(cells, count)
     return cell(cells, (count - 1) // 2)
 
 
-@kernel
+@kernel.plain
 def median_rim(
     source: Plane,
     output: Plane,
@@ -101,7 +98,6 @@ def median_rim(
     last: Index,
 ) -> None:
     """Compute output row `y` from column `first` up to `last`, whatever the border."""
-    no_simd()
     height, width, channels = source.shape
     for x in range(first, last):
         for c in range(channels):
@@ -119,7 +115,7 @@ def median_rim(
             output[y, x, c] = sorted_middle(cells, count) if bubble else middle(cells, count)
 
 
-@kernel
+@kernel.plain
 def median_serial(
     source: Plane,
     output: Plane,
@@ -134,7 +130,6 @@ def median_serial(
 
     Of each row from one of `columns` up to the other. `bubble` sorts the cells instead.
     """
-    no_simd()
     height, width, channels = source.shape
     side = 2 * radius + 1
     inset = 0 if border == VALID else radius
@@ -197,7 +192,7 @@ def count_cell(value: Index, step: Index, shift: Index, groups: Line, counts: Li
     groups[np.uintp(value >> shift)] += step
 
 
-@kernel
+@kernel.plain
 def count_rim(
     source: Plane,
     y: Index,
@@ -211,7 +206,6 @@ def count_rim(
     counts: Line,
 ) -> Any:
     """Count a column of the mask, whatever the border; return `step` times its cells."""
-    no_simd()
     height, width, _ = source.shape
     total = 0
     xx = border_index(x, width, border)
@@ -256,7 +250,7 @@ def counted(rank: Index, shift: Index, groups: Line, counts: Line) -> Any:
     return value
 
 
-@kernel
+@kernel.plain
 def median_huang(
     source: Plane,
     output: Plane,
@@ -270,7 +264,6 @@ def median_huang(
 
     There are 4**shift values, in groups of 2**shift.
     """
-    no_simd()
     height, width, channels = source.shape
     side = 2 * radius + 1
     inset = 0 if border == VALID else radius

@@ -29,22 +29,21 @@ from kernelscope.base.jit import (
 from kernelscope.filters.median.kernels import count_cell, counted, ranked, sort
 from kernelscope.filters.shared.border_kernels import REDUCE, VALID, border_index, fetch_row
 from kernelscope.filters.shared.footprints import Table, offsets_of
-from kernelscope.filters.shared.plain import cell, interior, no_simd
+from kernelscope.filters.shared.plain import cell, interior
 from kernelscope.schema.borders import Border
 from kernelscope.schema.filter import CpuPass, CpuTask
 
 
-@inlined
+@inlined.plain
 def upper(cells: Line, count: Index, bubble: Flag) -> Any:
     """Return number ``count // 2`` of ``cells[:count]`` in order."""
-    no_simd()
     if not bubble:
         return ranked(cells, count, count // 2)
     sort(cells, count)
     return cell(cells, count // 2)
 
 
-@kernel
+@kernel.plain
 def masked_rim(
     source: Plane,
     output: Plane,
@@ -57,7 +56,6 @@ def masked_rim(
     last: Index,
 ) -> None:
     """Compute output row `y` from column `first` up to `last`; for all borders but ``valid``."""
-    no_simd()
     height, width, channels = source.shape
     for x in range(first, last):
         for c in range(channels):
@@ -74,7 +72,7 @@ def masked_rim(
             output[y, x, c] = upper(cells, count, bubble) if count else source[y, x, c]
 
 
-@kernel
+@kernel.plain
 def masked_serial(
     source: Plane,
     output: Plane,
@@ -87,7 +85,6 @@ def masked_serial(
     stop: Index,
 ) -> None:
     """As `median_serial`, of the cells at `offsets`: int64, shape (cells, 2), from the centre."""
-    no_simd()
     height, width, channels = source.shape
     inset = 0 if border == VALID else radius
     samples = source.reshape(source.size)
@@ -123,7 +120,7 @@ def masked_frame(
         masked_rim(source, output, offsets, REDUCE, False, cells, y, right, width)
 
 
-@kernel
+@kernel.plain
 def count_at(
     source: Plane,
     offsets: Array,
@@ -137,7 +134,6 @@ def count_at(
     counts: Line,
 ) -> Any:
     """Count the cells at `offsets` from (y, x), whatever the border; return `step` times these."""
-    no_simd()
     height, width, _ = source.shape
     total = 0
     for k in range(offsets.shape[0]):
@@ -152,7 +148,7 @@ def count_at(
     return total
 
 
-@kernel
+@kernel.plain
 def masked_huang(
     source: Plane,
     output: Plane,
@@ -170,7 +166,6 @@ def masked_huang(
     - `offsets`: all cells of the mask; `joining`: those that the mask one pixel to the left had
       not; `leaving`: those that the mask one pixel to the right has not.
     """
-    no_simd()
     channels = source.shape[2]
     inset = radius if border == VALID else 0
     counts = np.empty(1 << 2 * shift, np.int32)

@@ -19,7 +19,7 @@ from kernelscope.filters.shared.border_kernels import REFLECT, border_index
 from kernelscope.filters.shared.mri_sigma import plan_local
 from kernelscope.filters.shared.mri_sigma_map import plan_map
 from kernelscope.filters.shared.non_local import add_weighted, fused, power_of_two
-from kernelscope.filters.shared.plain import cell, no_simd, rolled
+from kernelscope.filters.shared.plain import cell, rolled
 from kernelscope.schema.filter import CpuPass, CpuTask
 from kernelscope.schema.levels import SERIAL
 from kernelscope.schema.parameters import Radii, RadiiParameter
@@ -111,7 +111,7 @@ def radius(parameters: Mapping[str, Any]) -> int:
 # Level *serial*: plain loops over voxels, candidates, components and cells of patches ---
 
 
-@inlined
+@inlined.plain
 def distance(
     samples: Line, here: Index, there: Index, plane: Index, pitch: Index, patch: Record
 ) -> Any:
@@ -122,7 +122,6 @@ def distance(
     - `plane`, `pitch`: samples from one slice to the next, and from one row.
     - `patch`: radii along the axes.
     """
-    no_simd()
     total = 0.0
     for s in range(2 * patch[0] + 1):
         for r in range(2 * patch[1] + 1):
@@ -134,12 +133,11 @@ def distance(
     return total
 
 
-@kernel
+@kernel.plain
 def nlm_serial(
     extended: Array, output: Voxels, reach: Record, model: Record, start: Index, stop: Index
 ) -> None:
     """Plain loops: for voxels `start` to `stop`, every candidate and every cell of its patch."""
-    no_simd()
     _, height, width, components = output.shape
     pitch = extended.shape[3]
     plane = extended.shape[2] * pitch

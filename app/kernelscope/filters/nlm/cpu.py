@@ -42,7 +42,7 @@ from kernelscope.filters.nlm.window_tiles import nlm_window
 from kernelscope.filters.shared import uncompiled
 from kernelscope.filters.shared.correlation import Finish
 from kernelscope.filters.shared.non_local import falloff, noise_floor, patch_profile
-from kernelscope.filters.shared.plain import cell, no_simd, rolled
+from kernelscope.filters.shared.plain import cell, rolled
 from kernelscope.schema.borders import Border
 from kernelscope.schema.filter import CpuPass, CpuTask
 from kernelscope.schema.levels import SERIAL
@@ -62,7 +62,7 @@ from kernelscope.schema.samples import colour_count, white_level
 # pixel; for that level *parallel* finds shorter ways.
 
 
-@inlined
+@inlined.plain
 def distance(
     samples: Line,
     here: Index,
@@ -79,7 +79,6 @@ def distance(
     - `plane`, `pitch`: samples from one channel to the next, and from one row.
     - `squares`: float32, shape (patch, patch). G².
     """
-    no_simd()
     side = squares.shape[0]
     total = np.float32(0)
     for c in range(group):
@@ -92,7 +91,7 @@ def distance(
     return total
 
 
-@kernel
+@kernel.plain
 def nlm_serial(
     extended: Array,
     sums: Record,
@@ -106,7 +105,6 @@ def nlm_serial(
 
     The candidates are those in extended rows from one of `rows` up to the other.
     """
-    no_simd()
     colours, height, width = sums.samples.shape
     margin, reach, edge = search
     pitch = extended.shape[2]

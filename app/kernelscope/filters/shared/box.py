@@ -37,7 +37,7 @@ from kernelscope.base.jit import (
 from kernelscope.filters.shared import groups
 from kernelscope.filters.shared.border_kernels import REDUCE, VALID, border_index, pad_columns
 from kernelscope.filters.shared.correlation import Work, finish_row, update_divisors
-from kernelscope.filters.shared.plain import count_cells, gather, no_simd, put, rolled, wide_cell
+from kernelscope.filters.shared.plain import count_cells, gather, put, rolled, wide_cell
 from kernelscope.filters.shared.vectors import LANES, Loops, padded_row
 from kernelscope.schema.borders import Border
 from kernelscope.schema.launch import CudaTask, Launch
@@ -113,13 +113,12 @@ def window_sums(columns: Line, spare: Line, size: Index, step: Index, totals: Li
             done += span
 
 
-@inlined
+@inlined.plain
 def add_up(samples: Line, place: Index, pitch: Index, step: Index, size: Index) -> Any:
     """Return the sum of a window whose first cell is at `place`, int64 or float64.
 
     Its rows are `pitch` samples apart, its columns `step`.
     """
-    no_simd()
     total = 0
     for s in range(size):
         row = place + s * pitch
@@ -137,7 +136,7 @@ def choose(total: Number, count: Index, pixel: Number, reach: Number) -> Any:
     return np.float64(pixel)
 
 
-@kernel
+@kernel.plain
 def mean_rim(
     source: Plane,
     results: Line,
@@ -153,7 +152,6 @@ def mean_rim(
 
     `reach` is that of `choose`: infinite for the mean itself.
     """
-    no_simd()
     height, width, channels = source.shape
     window = np.empty(size * size, source.dtype)
     for side in range(2):

@@ -33,7 +33,7 @@ from kernelscope.base.jit import (
     kernel,
 )
 from kernelscope.filters.shared.border_kernels import REDUCE, VALID, fetch_row
-from kernelscope.filters.shared.plain import cell, gather, interior, no_simd
+from kernelscope.filters.shared.plain import cell, gather, interior
 from kernelscope.schema.borders import Border
 from kernelscope.schema.filter import CpuPass, CpuTask, Unit
 from kernelscope.schema.levels import SERIAL
@@ -153,13 +153,12 @@ def divisor_at(
     return total if abs(total) > divisor.negligible else 1.0
 
 
-@kernel
+@kernel.plain
 def offsets_of_cells(side: Index, pitch: Index, step: Index) -> Any:
     """Return where the cells of a mask lie from its first one on, row by row.
 
     Its rows are `pitch` samples apart, its columns `step`.
     """
-    no_simd()
     offsets = np.empty(side * side, np.int64)
     for s in range(side):
         for t in range(side):
@@ -167,10 +166,9 @@ def offsets_of_cells(side: Index, pitch: Index, step: Index) -> Any:
     return offsets
 
 
-@inlined
+@inlined.plain
 def weigh(samples: Line, place: Index, offsets: Line, weights: Line) -> Any:
     """Return the sum of ``weights[i] * samples[place + offsets[i]]``, int64 or float64."""
-    no_simd()
     total = 0 * weights[0]
     for i in range(weights.size):
         total += weights[i] * cell(samples, place + offsets[i])
@@ -188,7 +186,7 @@ def put_signed(results: Line, place: Index, value: Number, finish: Record) -> No
     results[np.uintp(place)] = min(max(value, finish.low), finish.high)
 
 
-@kernel
+@kernel.plain
 def correlate_rim(
     source: Plane,
     results: Line,
@@ -201,7 +199,6 @@ def correlate_rim(
     last: Index,
 ) -> None:
     """Compute `results`, output row `y`, but for the columns from `first` up to `last`."""
-    no_simd()
     height, width, channels = source.shape
     radius = (divisor.table.shape[0] - 1) // 2
     window = np.empty(weights.size, source.dtype)
@@ -216,7 +213,7 @@ def correlate_rim(
                 put_signed(results, x * channels + c, np.true_divide(total, quotient), finish)
 
 
-@kernel
+@kernel.plain
 def correlate_serial(
     source: Plane,
     output: Plane,
@@ -235,7 +232,6 @@ def correlate_serial(
 
     - `weights`: int64 or float64, shape (cells,). Row by row.
     """
-    no_simd()
     height, width, channels = source.shape
     side = divisor.table.shape[0] - 1
     radius = side // 2

@@ -29,7 +29,6 @@ from numpy.typing import NDArray
 from kernelscope.base.jit import Index, JitKernel, Line, Number, Record, Voxels, kernel
 from kernelscope.filters.shared.border_kernels import border_index
 from kernelscope.filters.shared.correlation import Finish, settle
-from kernelscope.filters.shared.plain import no_simd
 from kernelscope.filters.shared.uncompiled import Ready, settled
 from kernelscope.schema.borders import Border
 from kernelscope.schema.crop import Crop
@@ -130,7 +129,7 @@ def own_voxel(source: Voxels, places: Record, radii: Record, z: Index, y: Index,
     return source[places.z[z + radii[0]], places.y[y + radii[1]], places.x[x + radii[2]], 0]
 
 
-@kernel
+@kernel.plain
 def gather_cube(
     source: Voxels,
     places: Record,
@@ -145,7 +144,6 @@ def gather_cube(
 
     Those outside that count as zero are written if `outside` is 1, and left out if it is 0.
     """
-    no_simd()
     count = 0
     for s in range(2 * radii[0] + 1):
         zz = places.z[z + s]
@@ -162,7 +160,7 @@ def gather_cube(
     return count
 
 
-@kernel
+@kernel.plain
 def weigh_cubes_serial(
     source: Voxels,
     output: Voxels,
@@ -179,7 +177,6 @@ def weigh_cubes_serial(
     - `weights`: float64, slice by slice and row by row.
     - `divisor`: of `divisors`.
     """
-    no_simd()
     cells = np.empty(weights.size, np.float64)
     for z in range(start, stop):
         for y in range(output.shape[1]):
@@ -292,7 +289,7 @@ def weigh_cubes_parallel(
             keep_row(source, output, places, radii, z, y)
 
 
-@kernel
+@kernel.plain
 def weigh_axes_serial(
     source: Voxels,
     output: Voxels,
@@ -308,7 +305,6 @@ def weigh_axes_serial(
 
     For weights that are no whole numbers, whose sums depend on the order.
     """
-    no_simd()
     tall, wide = places.y.size, places.x.size
     along_z = np.empty((tall, wide))
     along_y = np.empty(wide)

@@ -46,7 +46,7 @@ from kernelscope.filters.shared.footprints import (
     size_parameter,
     table_of,
 )
-from kernelscope.filters.shared.plain import cell, higher, interior, lower, no_simd
+from kernelscope.filters.shared.plain import cell, higher, interior, lower
 from kernelscope.schema.borders import Border
 from kernelscope.schema.explanation import Cells, Example, Explanation, number
 from kernelscope.schema.filter import Cpu, CpuPass, CpuTask, FilterSpec
@@ -63,13 +63,12 @@ _PART = 1 << 18
 """Bytes of the part of a block whose columns are computed at a time, for the same reason."""
 
 
-@inlined
+@inlined.plain
 def extreme(a: Any, b: Any, lowest: Flag) -> Any:
-    no_simd()
     return a if (a < b) == lowest else b
 
 
-@kernel
+@kernel.plain
 def extremes_serial(
     source: Plane,
     output: Plane,
@@ -80,7 +79,6 @@ def extremes_serial(
     stop: Index,
 ) -> None:
     """Plain loops: for every sample, every cell of the mask."""
-    no_simd()
     height, width, channels = source.shape
     inset = 0 if border == VALID else radius
     samples = source.reshape(source.size)
@@ -392,7 +390,7 @@ def extremes_parallel(
         extremes_at(source, y, rows, wanted, sides, work, area, results, y * length, length)
 
 
-@kernel
+@kernel.plain
 def masked_rim(
     source: Plane,
     output: Plane,
@@ -405,7 +403,6 @@ def masked_rim(
     last: Index,
 ) -> None:
     """Compute output row `y` from column `first` up to `last`, whatever the border."""
-    no_simd()
     height, width, channels = source.shape
     shift = radius if border == VALID else 0
     for x in range(first, last):
@@ -425,7 +422,7 @@ def masked_rim(
             output[y, x, c] = found
 
 
-@kernel
+@kernel.plain
 def masked_serial(
     source: Plane,
     output: Plane,
@@ -440,7 +437,6 @@ def masked_serial(
 
     - `offsets`: int64, shape (cells, 2). Row and column of each from the centre.
     """
-    no_simd()
     height, width, channels = source.shape
     inset = 0 if border == VALID else radius
     samples = source.reshape(source.size)

@@ -17,16 +17,6 @@ from kernelscope.filters.shared.border_kernels import REDUCE, VALID, border_inde
 
 
 @intrinsic
-def no_simd(context: Any, builder: Any, types: Any) -> None:
-    """Keep LLVM from vectorising the kernel that calls this, and whatever is inlined into it.
-
-    The attribute forbids vector registers where the code names none, and with that both
-    vectorisers. Each kernel with its own loop needs it.
-    """
-    builder.function.attributes.add("noimplicitfloat")
-
-
-@intrinsic
 def rolled(context: Any, builder: Any, types: Any) -> None:
     """Keep LLVM from unrolling the loop that calls this, for which it would have to count first.
 
@@ -82,12 +72,11 @@ def interior(y: Index, radius: Index, height: Index, width: Index, border: Index
     return 0, 0
 
 
-@kernel
+@kernel.plain
 def gather(
     source: Plane, y: Index, x: Index, c: Index, radius: Index, border: Index, window: Line
 ) -> None:
     """Write the cells around a pixel to `window`, row by row; those outside the image are 0."""
-    no_simd()
     height, width, _ = source.shape
     i = 0
     for s in range(-radius, radius + 1):

@@ -51,7 +51,7 @@ from kernelscope.filters.shared.border_kernels import (
     pad_columns,
 )
 from kernelscope.filters.shared.correlation import Finish, Work
-from kernelscope.filters.shared.plain import cell, no_simd
+from kernelscope.filters.shared.plain import cell
 from kernelscope.filters.shared.vectors import Loops
 from kernelscope.schema.borders import Border
 from kernelscope.schema.filter import CpuPass, CpuTask
@@ -143,10 +143,9 @@ def weights_of_passes(parameters: Mapping[str, Any]) -> tuple[NDArray[np.float64
     return down, across
 
 
-@kernel
+@kernel.plain
 def weight_inside(i: Index, count: Index, weights: Line) -> Any:
     """Return the sum of the weights around cell `i` whose cells are among `count`."""
-    no_simd()
     total = weights[0]
     for k in range(1, weights.size):
         inside = np.int64(i - k >= 0) + np.int64(i + k < count)
@@ -321,10 +320,9 @@ def separable_parallel(
             finish_samples(means, own, sharpening, finish, output[y].reshape(size))
 
 
-@inlined
+@inlined.plain
 def plain_sum(samples: Line, place: Index, step: Index, weights: Line) -> Any:
     """Return the weighted sum of the cells around a place, `step` apart."""
-    no_simd()
     total = weights[0] * weights.dtype.type(cell(samples, place))
     for k in range(1, weights.size):
         before, after = cell(samples, place - k * step), cell(samples, place + k * step)
@@ -332,12 +330,11 @@ def plain_sum(samples: Line, place: Index, step: Index, weights: Line) -> Any:
     return total
 
 
-@kernel
+@kernel.plain
 def plain_columns(
     source: Plane, row: Index, weights: Line, border: Index, window: Line, sums: Line
 ) -> None:
     """As `sum_columns`, around a `row` of the source whose mask leaves it: from copied cells."""
-    no_simd()
     height, width, channels = source.shape
     samples = source.reshape(source.size)
     radius = weights.size - 1
@@ -348,7 +345,7 @@ def plain_columns(
         sums[k] = plain_sum(window, radius, 1, weights)
 
 
-@kernel
+@kernel.plain
 def separable_serial(
     source: Plane,
     output: Plane,
@@ -361,7 +358,6 @@ def separable_serial(
     stop: Index,
 ) -> None:
     """Plain loops: for every sample, every cell of its column; then every sum of its row."""
-    no_simd()
     height, width, channels = source.shape
     radius = down.size - 1
     inset = radius if border == VALID else 0

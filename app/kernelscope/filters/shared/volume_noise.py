@@ -22,7 +22,6 @@ from kernelscope.base.jit import Array, Flag, Index, Record, Voxels, kernel
 from kernelscope.filters.shared import mri_noise as mri
 from kernelscope.filters.shared.border_kernels import REFLECT, border_index
 from kernelscope.filters.shared.mri_sigma_map import SigmaMap, place_between
-from kernelscope.filters.shared.plain import no_simd
 from kernelscope.filters.shared.rician import RicianStabiliser, restored, stabilised, stabiliser
 from kernelscope.filters.shared.sigma_parameters import STRENGTH
 from kernelscope.schema.explanation import Example
@@ -126,8 +125,6 @@ def extend_stabilised(
 
     Its voxel 0 is that of `source` at ``-before``; `model` is the result of `noise_model`.
     """
-    if plain is not None:
-        no_simd()
     depth, height, width, components = source.shape
     nodes, cell, tables = model
     for slice_ in range(start, stop):
@@ -156,8 +153,6 @@ def restore(
 
     `filtered` is (components, slices, rows, columns), without noise and stabilised.
     """
-    if plain is not None:
-        no_simd()
     nodes, cell, tables = model
     for z in range(start, stop):
         for y in range(output.shape[1]):
@@ -173,8 +168,6 @@ def copy_slices(
     source: Voxels, output: Voxels, first: Record, plain: Flag, start: Index, stop: Index
 ) -> None:
     """Write slices `start` to `stop` of the source itself: no noise is removed."""
-    if plain is not None:
-        no_simd()
     for z in range(start, stop):
         for y in range(output.shape[1]):
             for x in range(output.shape[2]):

@@ -14,7 +14,7 @@ from kernelscope.base.jit import Array, Flag, Index, Line, Number, Plane, Record
 from kernelscope.filters.shared import uncompiled
 from kernelscope.filters.shared.border_kernels import VALID, fetch_row
 from kernelscope.filters.shared.correlation import Finish, Work, settle, taps, weighted_sum
-from kernelscope.filters.shared.plain import gather, interior, no_simd, put, wide_cell
+from kernelscope.filters.shared.plain import gather, interior, put, wide_cell
 from kernelscope.schema.filter import CpuPass, CpuTask
 from kernelscope.schema.levels import SERIAL
 from kernelscope.schema.samples import colour_count, white_level
@@ -209,7 +209,7 @@ def steepest(
     return gx, gy
 
 
-@kernel
+@kernel.plain
 def directions_rim(
     source: Plane,
     results: Array,
@@ -225,7 +225,6 @@ def directions_rim(
     last: Index,
 ) -> None:
     """Compute `results`, output row `y`, but for the columns from `first` up to `last`."""
-    no_simd()
     channels = source.shape[2]
     windows = np.empty((channels, 9), source.dtype)
     cells = windows.reshape(windows.size)
@@ -244,7 +243,7 @@ def directions_rim(
                 results[x, c] = sample_of(found, form, direction, turn, high, whole)
 
 
-@kernel
+@kernel.plain
 def directions_serial(
     source: Plane,
     output: Plane,
@@ -259,7 +258,6 @@ def directions_serial(
     stop: Index,
 ) -> None:
     """Plain loops: for every sample, its eight neighbours; parameters as for `directions`."""
-    no_simd()
     height, width, channels = source.shape
     inset = 0 if border == VALID else 1
     samples = source.reshape(source.size)
@@ -450,7 +448,7 @@ def steepness(samples: Line, place: Index, pitch: Index, step: Index, form: Inde
     return np.float64(max(max(gx, gy), max(rising, falling)))
 
 
-@kernel
+@kernel.plain
 def sobel_rim(
     source: Plane,
     results: Line,
@@ -462,7 +460,6 @@ def sobel_rim(
     last: Index,
 ) -> None:
     """Compute `results`, output row `y`, but for the columns from `first` up to `last`."""
-    no_simd()
     channels = source.shape[2]
     window = np.empty(9, source.dtype)
     for side in range(2):
@@ -473,7 +470,7 @@ def sobel_rim(
                 put(results, x * channels + c, steepness(window, 0, 3, 1, form), finish)
 
 
-@kernel
+@kernel.plain
 def sobel_serial(
     source: Plane,
     output: Plane,
@@ -484,7 +481,6 @@ def sobel_serial(
     stop: Index,
 ) -> None:
     """Plain loops: for every sample, its eight neighbours."""
-    no_simd()
     height, width, channels = source.shape
     inset = 0 if border == VALID else 1
     samples = source.reshape(source.size)

@@ -23,7 +23,6 @@ from kernelscope.filters.shared.cubes import (
     put,
     summed,
 )
-from kernelscope.filters.shared.plain import no_simd
 from kernelscope.filters.shared.uncompiled import settled
 from kernelscope.schema.filter import Cpu, CpuPass, CpuTask
 from kernelscope.schema.launch import Cuda, CudaTask, Launch
@@ -42,7 +41,7 @@ def length(gz: Number, gy: Number, gx: Number, magnitude: Flag) -> Any:
     return abs(gx) + abs(gy) + abs(gz)
 
 
-@kernel
+@kernel.plain
 def sobel_cubes_serial(
     source: Voxels,
     output: Voxels,
@@ -56,7 +55,6 @@ def sobel_cubes_serial(
     stop: Index,
 ) -> None:
     """Plain loops: for every voxel, its 26 neighbours."""
-    no_simd()
     cells = np.empty(27, np.float64)
     for z in range(start, stop):
         for y in range(output.shape[1]):
