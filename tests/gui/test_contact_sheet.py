@@ -112,7 +112,7 @@ def test_the_keyboard_begins_at_the_current_value(qtbot: QtBot, real: MainWindow
     sheet = _sheet(qtbot, real)
     focused = sheet.focusWidget()
     assert isinstance(focused, contact_sheet.SheetTile)
-    assert focused.is_current
+    assert "current" in focused.marks
 
 
 def test_the_best_is_marked_once_all_have_a_figure(

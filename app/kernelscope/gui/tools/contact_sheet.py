@@ -49,12 +49,14 @@ from kernelscope.gui.work.tasks import Priority, Task, Tasks
 from kernelscope.images.image import Image
 from kernelscope.schema.parameters import Parameter
 
+_MARKS = {"best": "★", "current": "●", "pinned": "◆"}
+
 
 class SheetTile(QWidget):
     """A picture with a caption, which can be clicked, pinned and reached by Tab.
 
     `image`: `picture` as it is drawn. `same`: another tile with the same result, in words.
-    `is_current`: whether the settings have its value.
+    `marks`: “current” if the settings have its value, “best” and “pinned”.
     `is_waiting`: whether neither a result nor a problem is there.
     """
 
@@ -76,27 +78,19 @@ class SheetTile(QWidget):
     @property
     def text(self) -> str:
         """All that the tile says, for readers of the screen as well."""
-        marks = [
-            mark
-            for mark, here in (
-                ("current", self.is_current),
-                ("best", self._best),
-                ("pinned", self._is_pinned),
-            )
-            if here
-        ]
+        marks = [name for name in _MARKS if name in self.marks]
         return ", ".join(filter(None, (self.caption, self._figures or self._problem, *marks)))
 
-    def begin(self, parameter: Parameter, value: Any, *, current: bool) -> None:
+    def begin(self, parameter: Parameter, value: Any) -> None:
         """Have a caption, and wait for the result; before anything else."""
-        self.parameter, self.value, self.is_current = parameter, value, current
+        self.parameter, self.value = parameter, value
+        self.marks: set[str] = set()
         self.caption = parameter.caption(value)
         self.picture: Image | None = None
         self.display: Display | None = None
         self.image = QImage()
         self.psnr: float | None = None
         self.same = self._figures = ""
-        self._best = self._is_pinned = False
         self.is_waiting = True
         self.wait_for("waiting…")
 
@@ -129,16 +123,8 @@ class SheetTile(QWidget):
             self._figures = " · ".join(filter(None, parts))
         self._refresh()
 
-    def set_current(self, current: bool) -> None:
-        self.is_current = current
-        self._refresh()
-
-    def set_best(self, best: bool) -> None:
-        self._best = best
-        self._refresh()
-
-    def set_pinned(self, pinned: bool) -> None:
-        self._is_pinned = pinned
+    def mark(self, name: str, on: bool) -> None:
+        (self.marks.add if on else self.marks.discard)(name)
         self._refresh()
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
@@ -169,8 +155,7 @@ class SheetTile(QWidget):
             part = QRect(QPoint(), self.image.size().boundedTo(frame.size()))
             part.moveCenter(self.image.rect().center())  # reduced, it would show less noise
             draw_still(painter, self.image.copy(part), QRectF(frame))
-        here = (self._best, "★ best"), (self.is_current, "● current"), (self._is_pinned, "◆ pinned")
-        marks = " ".join(mark for is_here, mark in here if is_here)
+        marks = " ".join(f"{_MARKS[name]} {name}" for name in _MARKS if name in self.marks)
         lines = TileLine(self.caption, aside=marks), TileLine(self._figures, quiet=True)
         room = QRect(8, self.height() - below - 8, self.width() - 16, below)
         draw_lines(
@@ -180,7 +165,7 @@ class SheetTile(QWidget):
 
     def _draw_frame(self, painter: QPainter) -> None:
         accent = self.palette().highlight().color()
-        if self.hasFocus() or self._is_pinned:
+        if self.hasFocus() or "pinned" in self.marks:
             style = Qt.PenStyle.SolidLine if self.hasFocus() else Qt.PenStyle.DashLine
             painter.setPen(QPen(accent, 2, style))
             painter.drawRect(self.rect().adjusted(1, 1, -1, -1))
@@ -273,7 +258,7 @@ class ContactSheet(ToolWindow):
         super().showEvent(event)
         self.compute(anew=True)
         for tile in self.tiles:
-            if tile.is_current and not tile.isHidden():
+            if "current" in tile.marks and not tile.isHidden():
                 tile.setFocus()
 
     def leave(self) -> None:
@@ -308,7 +293,7 @@ class ContactSheet(ToolWindow):
         if not anew and self._has(request, parameter):
             self._shown = request
             for tile in self.tiles:
-                tile.set_current(tile.value == request.step.parameters[parameter.name])
+                tile.mark("current", tile.value == request.step.parameters[parameter.name])
             return
         self._compiling.stop()
         self._shown = request
@@ -390,7 +375,8 @@ class ContactSheet(ToolWindow):
             tile.setVisible(index < len(cells))
             if index < len(cells):
                 value = cells[index].value
-                tile.begin(parameter, value, current=value == current)
+                tile.begin(parameter, value)
+                tile.mark("current", value == current)
                 if index in known:
                     self._show_cell(tile, known[index])
                 if focused is not None and value == focused:
@@ -445,7 +431,7 @@ class ContactSheet(ToolWindow):
         scores = [tile.psnr for tile in shown if tile.psnr is not None]
         if len(scores) == len(shown) > 1:  # one without an estimate may be better than all others
             for tile in shown:
-                tile.set_best(tile.psnr == max(scores))
+                tile.mark("best", tile.psnr == max(scores))
         if (one := self._all_alike()) and self._shown is not None:
             self.note.setText(f"{one.label} makes no difference in this part and these settings.")
         elif not scores:
@@ -493,7 +479,7 @@ class ContactSheet(ToolWindow):
 
     def _show_pins(self) -> None:
         for tile in self.tiles:
-            tile.set_pinned(tile in self._pinned)
+            tile.mark("pinned", tile in self._pinned)
         for button in (self.swipe_button, self.blind_button):
             button.setEnabled(self._pair() is not None)
 
