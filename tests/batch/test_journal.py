@@ -229,7 +229,10 @@ def test_a_journal_begins_with_its_recipe_and_is_forgotten_only_on_demand(
     with opened(items, anew=True) as journal:
         assert not journal.is_done(items[0])
     (line,) = journal.path.read_text("utf-8").splitlines()
-    assert json.loads(line).keys() == {"recipe", "version"}
+    content = json.loads(line)
+    assert content.keys() == {"recipe", "version", "earlier"}
+    place = items[0].target.relative_to(items[0].target.parents[1]).as_posix()
+    assert content["earlier"] == {place: str(items[0].source)}
     assert done(items) == [False, False]
 
 

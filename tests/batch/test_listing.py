@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -133,3 +134,29 @@ def test_ten_thousand_files(tmp_path: Path) -> None:
     found = find_items([folder], tmp_path / "out")
     assert len({each.target for each in found.items}) == 10_000
     assert found.items[0].source.name == "00000.png"
+
+
+def test_earlier_results_are_no_inputs_beside_their_sources(tmp_path: Path) -> None:
+    folder, out = tmp_path / "in", tmp_path / "out"
+    sources = [folder / "a.png", folder / "deep/b.png"]
+    results = [folder / "a.tif", folder / "clean/deep/b.pngs/0001.png", folder / "clean/c.png"]
+    touch(*sources, *results)
+    lines: dict[Path, list[dict[str, object]]] = {
+        folder: [{"recipe": "", "earlier": {"a.tif": str(sources[0])}}],
+        folder / "clean": [
+            {"begin": "deep/b.pngs", "source": str(sources[1])},
+            {"done": "c.png", "source": str(tmp_path / "gone.png")},
+        ],
+    }
+    for place, content in lines.items():
+        (place / JOURNAL).write_text(
+            "\n".join(json.dumps(each) for each in content), encoding="utf-8"
+        )
+    found = find_items([folder], out)
+    assert [each.source for each in found.items] == [sources[0], folder / "clean/c.png", sources[1]]
+    assert found.remarks == [
+        "2 files are left out: results of an earlier batch of these files. "
+        "Name them alone to filter them again."
+    ]
+    assert [each.source for each in find_items([folder / "clean/deep"], out).items] == [results[1]]
+    assert [each.source for each in find_items(results, out).items] == results

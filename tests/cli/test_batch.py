@@ -340,6 +340,18 @@ def test_formats_that_lose_something_are_refused_before_any_file_is_filtered(
 
 
 @with_pictures
+def test_a_second_batch_leaves_out_the_results_of_the_first() -> None:
+    """They were filtered once more, under other names."""
+    for more in ("--suffix .tif", "--suffix .bmp --overwrite", "--suffix .webp --overwrite"):
+        inputs = " ".join(sorted(f"in/{each.name}" for each in Path("in").glob("?.*")))
+        text = batch(f"{inputs} --out in --summary s.json {more}").err
+        assert [Path(each["source"]).name for each in table("s.json")] == [
+            f"{number}.png" for number in range(4)
+        ]
+    assert "note: 8 files are left out: results of an earlier batch of these files. Name" in text
+
+
+@with_pictures
 def test_a_result_never_replaces_its_own_input() -> None:
     before = Path("in/0.png").read_bytes()
     error = batch("in/0.png --out in --overwrite", status=1).err

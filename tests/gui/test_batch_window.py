@@ -526,6 +526,20 @@ def test_results_that_cannot_be_written_are_named_beside_the_format(
     assert [each.state_name for each in batch.queue.rows] == ["done before", "done", "done"]
 
 
+def test_results_of_an_earlier_batch_are_left_out(
+    qtbot: QtBot, batch: BatchWindow, folder: Path
+) -> None:
+    fill(qtbot, batch, folder)
+    field = child(batch, QLineEdit, "batchOut")
+    field.setText(str(folder / "clean"))
+    batch.press_start()
+    qtbot.waitUntil(lambda: batch.queue.ended == COUNT and not batch.running)
+    field.setText(str(folder.with_name("elsewhere")))
+    field.editingFinished.emit()
+    qtbot.waitUntil(lambda: "6 files are left out: results of" in batch._note.full_text)
+    assert len(batch.queue) == COUNT
+
+
 # In the main window ----------------------------------------------------------------------
 
 

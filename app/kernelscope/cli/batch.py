@@ -144,7 +144,7 @@ def _run(options: argparse.Namespace) -> int:
             replace_file(options.summary, text.encode("utf-8"))
     counts = Counter(each.status for each in (*problems, *outcomes))
     say.notices(_grouped([each for each in outcomes if each.status is not FileState.SKIPPED]))
-    say.notices([*_left_out(found.left_out), *_unjudged(outcomes, options.reference)])
+    say.notices([*found.remarks, *_unjudged(outcomes, options.reference)])
     cut_off = sum(each.is_cut_off for each in outcomes)
     say.line(_closing(counts, cut_off, total, time.perf_counter() - start))
     if token.cancelled:
@@ -244,12 +244,6 @@ def _grouped(outcomes: Sequence[FileOutcome]) -> list[str]:
         others = f"{len(more) + 1} files, such as " if more else ""
         found.append(f"{others}{source}: {text}")
     return found
-
-
-def _left_out(count: int) -> list[str]:
-    """Return a notice about files in folders that are neither pictures nor volumes."""
-    word = "file was" if count == 1 else "files were"
-    return [f"{count} {word} left out: of no format that can be read."] if count else []
 
 
 def _unjudged(outcomes: list[FileOutcome], references: Path | None) -> list[str]:

@@ -2,7 +2,7 @@
 
 ::
 
-    {"recipe": "9f2c...", "version": 1}                               the first line
+    {"recipe": "9f2c...", "version": 1, "earlier": {"b.tif": "/scans/b.tif"}}   the first line
     {"begin": "a.tif", "before": null, "source": ..., "report": {...}}   before a result is written
     {"failed": "a.tif"}                                               it was not written
     {"done": "a.tif", "source": "/scans/a.tif", "bytes": 4194560, "changed": 1763900000000000000}
@@ -10,6 +10,8 @@
 A process that is killed leaves whole results, since these appear in one step, and perhaps half a
 line at the end, which is ignored. A result that was begun and is there without its *done* was
 written just before: it is recognised by its time.
+
+A batch that begins anew keeps the names of earlier results, so that none is taken for an input.
 
 Names that are not UTF-8 are written as `text.json_text` does.
 """
@@ -95,15 +97,15 @@ class Journal:
             if not is_new:
                 self._read(signature)
                 return
+            earlier = earlier_results(self._folder)
             os.ftruncate(self._file, 0)
-        self._write({"recipe": signature, "version": _VERSION})
+        more = {"earlier": earlier} if earlier else {}
+        self._write({"recipe": signature, "version": _VERSION, **more})
 
     def _read(self, signature: str) -> None:
         if self.path.stat().st_size > _MOST_BYTES:
             raise AppError(f"{self.path}: this is no journal of a batch.", "Delete it.")
-        # Not by splitlines(), for which a line also ends at characters that names may have.
-        text = self.path.read_text(encoding="utf-8", errors="surrogateescape")
-        lines = [line for line in map(_parsed, text.split("\n")) if line is not None]
+        text, lines = _lines(self.path)
         if not lines or lines[0].get("recipe") != signature:
             raise AppError(
                 f"The journal “{self.path}” belongs to another recipe, or other options.",
@@ -160,6 +162,29 @@ class Journal:
         with explained(self.path):
             os.write(self._file, (json_text(line) + "\n").encode("utf-8"))
             os.fsync(self._file)
+
+
+def earlier_results(folder: Path) -> dict[str, str]:
+    """Return the names of the results in the journal of a folder, each with its source."""
+    found: dict[str, str] = {}
+    try:
+        path = folder / JOURNAL
+        lines = _lines(path)[1] if path.stat().st_size <= _MOST_BYTES else []
+    except OSError:
+        return found
+    for line in lines:
+        if isinstance(earlier := line.get("earlier"), dict):
+            found |= {str(name): str(source) for name, source in earlier.items()}
+        elif isinstance(name := line.get("begin") or line.get("done"), str):
+            found[name] = str(line.get("source"))
+    return found
+
+
+def _lines(path: Path) -> tuple[str, list[dict[str, Any]]]:
+    """Return the text of a journal, and its lines; damaged ones are left out."""
+    # Not by splitlines(), for which a line also ends at characters that names may have.
+    text = path.read_text(encoding="utf-8", errors="surrogateescape")
+    return text, [line for line in map(_parsed, text.split("\n")) if line is not None]
 
 
 def _of(item: Item, state: tuple[int, int] | None) -> dict[str, Any]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 
 from kernelscope.base.errors import AppError
 from kernelscope.big.batch.item import JOURNAL, Item
+from kernelscope.big.batch.journal import earlier_results
 from kernelscope.files import READABLE, WRITABLE
 from kernelscope.files.volumes import (
     DICOM,
@@ -41,8 +42,23 @@ _NAMELESS = "series"  # name of a series that has no name, nor its folder
 class FoundFiles:
     items: list[Item] = field(default_factory=list)
     left_out: int = 0  # files in folders that are of no format that can be read
+    earlier: int = 0  # results that an earlier batch made of other files that are listed
     problems: list[tuple[Path, str]] = field(default_factory=list)
     """Folders that cannot be looked into, with the reason."""
+
+    @property
+    def remarks(self) -> list[str]:
+        reasons = {
+            "of no format that can be read.": self.left_out,
+            "results of an earlier batch of these files. Name them alone to filter them again.": (
+                self.earlier
+            ),
+        }
+        return [
+            f"{count} {'file is' if count == 1 else 'files are'} left out: {reason}"
+            for reason, count in reasons.items()
+            if count
+        ]
 
 
 def find_items(
@@ -65,6 +81,8 @@ def find_items(
     or, of a DICOM series, `USUAL_VOLUME` if that format is not written. `references`: folder of
     references, at the places of their files; only their suffixes may differ. That of a series may
     be a folder.
+
+    A result that a journal lists is left out where the file that it was made of is listed too.
     """
     if references is not None and not _is_folder(references):
         raise AppError(f"{references}: there is no such folder.", "Name one with references.")
@@ -80,6 +98,9 @@ def find_items(
             if os.path.realpath(entry.path) not in seen:
                 listed.append(entry)
                 seen.update(map(os.path.realpath, entry.slices or (entry.path,)))
+    earlier = _Earlier()
+    kept = [each for each in listed if not earlier.of_any(each.whole, seen)]
+    found.earlier, listed = len(listed) - len(kept), kept
     if not listed:
         if own := [each for each in inputs if os.path.realpath(each) == os.path.realpath(out)]:
             raise AppError(
@@ -237,6 +258,22 @@ def _may_be_dicom(name: str) -> bool:
 
 def _is_readable(name: str) -> bool:
     return name.lower().endswith(_READABLE) and not name.startswith(".")
+
+
+class _Earlier:
+    """Results of earlier batches, by the journals in the folders above them."""
+
+    def __init__(self) -> None:
+        self._folders, self._sources = set[Path](), dict[Path, str]()
+
+    def of_any(self, path: Path, sources: Set[str]) -> bool:
+        """Return whether a path, or a folder above it, is a result of one of these files."""
+        for folder in path.parents:
+            if folder not in self._folders:
+                self._folders.add(folder)
+                found = earlier_results(folder).items()
+                self._sources |= {folder / name: os.path.realpath(each) for name, each in found}
+        return any(self._sources.get(each) in sources for each in (path, *path.parents))
 
 
 class _References:

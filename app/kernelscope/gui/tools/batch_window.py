@@ -704,9 +704,7 @@ class BatchWindow(ToolWindow):
         found, refusals = listed
         self.form.refusals.set_full_text(refusals)
         notes = [f"{path} cannot be read: {reason}." for path, reason in found.problems]
-        if found.left_out:
-            word = "file is" if found.left_out == 1 else "files are"
-            notes.append(f"{found.left_out} {word} of no format that can be read.")
+        notes += found.remarks
         if self._inputs and self.form.folder is None:
             notes.append("Choose an output folder.")
         self._note.set_full_text(" ".join(notes))
