@@ -54,6 +54,7 @@ from kernelscope.gui.tools.code_view import CodeEditor
 from kernelscope.gui.tools.contact_sheet import ContactSheet
 from kernelscope.gui.tools.gpu_dialog import GpuDialog
 from kernelscope.gui.tools.kernel_viewer import KernelViewer
+from kernelscope.gui.tools.memory_ladder_window import MemoryLadderBars
 from kernelscope.gui.tools.phantom_dialog import PhantomOrder
 from kernelscope.gui.widgets.appearance import Appearance, Scheme, stylist
 from kernelscope.gui.widgets.settings import Settings
@@ -380,12 +381,12 @@ def memory_ladder(studio: Studio) -> None:
     opened = studio.window.companions.memory_ladder
     assert opened is not None
     sides = opened.findChild(QComboBox, "memoryLadderSide")
-    title = opened.findChild(QLabel, "memoryLadderTitle")
+    bars = opened.findChild(MemoryLadderBars)
     assert sides is not None
-    assert title is not None
+    assert bars is not None
     sides.setCurrentIndex(sides.count() - 1)
     studio.settle()
-    studio.wait(lambda: "counting" not in title.text(), seconds=900)
+    studio.wait(lambda: "counting" not in bars.accessibleDescription(), seconds=900)
     figures = [each.figure for each in opened.ladder().steps if each.figure is not None]
     studio.take("memory-ladder", 1180, 690, opened, [each.path for each in figures])
     opened.close()

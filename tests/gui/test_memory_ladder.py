@@ -13,7 +13,7 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QAction, QGuiApplication
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QComboBox, QFileDialog, QLabel, QPushButton, QTableWidget
+from PySide6.QtWidgets import QApplication, QComboBox, QFileDialog, QPushButton, QTableWidget
 from pytestqt.qtbot import QtBot
 
 from kernelscope.backends.emulator.tracing import Tracer
@@ -193,19 +193,35 @@ def rows(window: MemoryLadderWindow) -> dict[str, list[str]]:
     return {row[0].strip(): row[1:] for row in cells}
 
 
+def is_counting(bars: MemoryLadderBars) -> bool:
+    return "counting" in bars.accessibleDescription()
+
+
 def wait(qtbot: QtBot, window: MemoryLadderWindow) -> None:
-    title = child(window, QLabel, "memoryLadderTitle")
-    qtbot.waitUntil(lambda: bool(title.text()) and "counting" not in title.text())
+    bars = child(window, MemoryLadderBars, "memoryLadderBars")
+    qtbot.waitUntil(lambda: bool(bars.accessibleDescription()) and not is_counting(bars))
 
 
 def test_levels_appear_and_the_card_can_be_changed(
     qtbot: QtBot, window: MemoryLadderWindow
 ) -> None:
     window.show_request(request_of(size=3), Recorded())
-    title = child(window, QLabel, "memoryLadderTitle").text()
-    assert title.endswith("counting Single block…")
-    wait(qtbot, window)
     bars = child(window, MemoryLadderBars, "memoryLadderBars")
+    table = child(window, QTableWidget, "memoryLadderTable")
+
+    def places() -> list[object]:
+        header = bars.header()
+        items = map(bars.topLevelItem, range(bars.topLevelItemCount()))
+        names = [(item.text(0), bars.visualItemRect(item).getRect()) for item in items if item]
+        columns = [header.sectionViewportPosition(each) for each in range(3)]
+        return [names, columns, bars.geometry(), table.y()]
+
+    QApplication.processEvents()  # lays out
+    before_results = places()
+    assert bars.accessibleDescription().splitlines()[0] == "Single block: counting…"
+    wait(qtbot, window)
+    QApplication.processEvents()
+    assert places() == before_results, "nothing moves when results arrive"
     lines = bars.accessibleDescription().splitlines()
     assert [line.partition(":")[0] for line in lines] == [
         *("Single block", "Global memory", "Shared memory", "Texture", "Tuned")

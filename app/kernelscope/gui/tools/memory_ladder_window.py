@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import logging
 import threading
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 
 from PySide6.QtCore import QSignalBlocker, QSize, Qt
 from PySide6.QtGui import QBrush, QColor, QGuiApplication, QIcon
@@ -56,7 +56,6 @@ from kernelscope.schema.levels import Level, colour
 from kernelscope.traffic.gpus import GPUS, Gpu, gpu_here
 from kernelscope.traffic.trace import MemorySpace
 
-_ROOM = 12  # characters that the longest bar of loads takes
 _FILLS = {
     MemorySpace.GLOBAL: Qt.BrushStyle.SolidPattern,
     MemorySpace.TEXTURE: Qt.BrushStyle.Dense2Pattern,
@@ -80,19 +79,20 @@ class MemoryLadderBars(QTreeWidget):
         self._bars = BarDelegate(self), BarDelegate(self)  # of the loads, and of the times
         for column, bars in enumerate(self._bars, 1):
             self.setItemDelegateForColumn(column, bars)
-        header.setSectionResizeMode(2, QHeaderView.ResizeMode.Stretch)
+        for column in (1, 2):  # alike, so that neither moves when a longer text arrives
+            header.setSectionResizeMode(column, QHeaderView.ResizeMode.Stretch)
         self.in_front = ""  # id of the level whose row has a ground of its own
 
-    def show_ladder(self, ladder: MemoryLadder, more: int = 0) -> None:
-        """Show the levels that are counted, with room for more."""
+    def show_ladder(self, ladder: MemoryLadder, left: Sequence[Level] = ()) -> None:
+        """Show the levels that are counted, and those that are `left` in their places."""
         steps = ladder.steps
         used = {space for each in steps for space, _ in each.loads}
         signs = "  ".join(f"{SIGNS[space]} {NAMES[space]}" for space in _FILLS if space in used)
         heads = "", f"Loads for a pixel\n{signs}", f"Least time on {ladder.card.name}"
         self.setHeaderLabels(list(heads))
-        self.setAccessibleDescription(
-            "\n".join(f"{each.rung.level.name}: {each.text()}" for each in steps)
-        )
+        lines = [(each.rung.level.name, each.text()) for each in steps]
+        lines += [(each.name, _COUNTING) for each in left]
+        self.setAccessibleDescription("\n".join(map(": ".join, lines)))
         drawn = [(each.prediction, each.seconds) for each in steps if each.prediction is not None]
         longest = max((max(least.seconds, own or 0) for least, own in drawn), default=1.0)
         most = max((sum(count for _, count in each.loads) for each in steps), default=1)
@@ -103,7 +103,9 @@ class MemoryLadderBars(QTreeWidget):
         self.clear()
         for each in steps:
             self._add(each, most, longest)
-        rows = _row_height(self) * (len(steps) + more)
+        for level in left:
+            self._add_row(QTreeWidgetItem([level.name, _COUNTING]), level)
+        rows = _row_height(self) * len(lines)
         self.setFixedHeight(self.header().sizeHint().height() + rows + 2 * self.frameWidth())
 
     def _add(self, step: TimedRung, most: float, longest: float) -> None:
@@ -123,13 +125,15 @@ class MemoryLadderBars(QTreeWidget):
                 ink = theme.warning_text(palette) if is_far else palette.text().color()
                 bars.append((ink, step.seconds / longest, None))
             item.setData(2, BARS, bars)
-        room = _ROOM * self.fontMetrics().averageCharWidth() + self._bars[0].texts
-        item.setSizeHint(1, QSize(room, _row_height(self)))
-        item.setIcon(0, QIcon(swatch(shade.name(), self.fontMetrics().height() // 2)))
-        for column in range(3) if step.rung.level.id == self.in_front else ():
+        self._add_row(item, step.rung.level)
+        item.setFirstColumnSpanned(step.prediction is None)
+
+    def _add_row(self, item: QTreeWidgetItem, level: Level) -> None:
+        item.setSizeHint(1, QSize(0, _row_height(self)))
+        item.setIcon(0, QIcon(swatch(colour(level), self.fontMetrics().height() // 2)))
+        for column in range(3) if level.id == self.in_front else ():
             item.setBackground(column, self.palette().alternateBase())
         self.addTopLevelItem(item)
-        item.setFirstColumnSpanned(step.prediction is None)
 
 
 def _row_height(view: QWidget) -> int:
@@ -147,6 +151,7 @@ _USUAL = "H100"  # the card of a filter without recorded times
 
 _CSV_FILES = "CSV table (*.csv)"
 
+_COUNTING = "counting…"
 _NOTE = (
     "The least time assumes that the slowest unit is busy all the time; ▼ is a time of the same "
     "work on the same card, recorded or of this session."
@@ -188,9 +193,9 @@ class MemoryLadderWindow(ToolWindow):
             self._make_choice(),
             self._title,
             self._bars,
-            self._remarks,
             text_label(_NOTE, "", "note"),
             (self._table, 1),
+            self._remarks,  # the only one that grows as levels are counted
             box,
             of=self,
         )
@@ -311,13 +316,12 @@ class MemoryLadderWindow(ToolWindow):
         if self._request is None:
             return
         ladder = self.ladder()
-        counting = f": counting {self._left[0].name}…" if self._left else ""
-        self._title.setText(f"{self._request.describe()}{counting}")
-        self._bars.show_ladder(ladder, len(self._left))
+        self._title.setText(self._request.describe())
+        self._bars.show_ladder(ladder, self._left)
         remarks = [each for each in (*ladder.reasons(), ladder.remark()) if each]
         self._remarks.setText("\n".join(remarks))
         self._remarks.setVisible(bool(remarks))
-        self._fill(ladder.table)
+        self._fill(ladder.table if not self._left else ())  # its rows and columns would move
 
     def _fill(self, rows: tuple[tuple[str, ...], ...]) -> None:
         self._copy.setEnabled(bool(rows))
