@@ -137,7 +137,7 @@ def test_files_that_stay_keep_what_became_of_them(queue: BatchQueue) -> None:
 
 
 def test_settings_survive_being_stored() -> None:
-    settings = BatchSettings("/out", ".tif", Device.CPU, replaces=True, lossy=True)
+    settings = BatchSettings("/out", ".tif", Device.CPU, replaces=True, lossy=True, quality=70)
     assert BatchSettings.of(settings.texts()) == settings
     assert BatchSettings.of({"device": "toaster"}) == BatchSettings()
 

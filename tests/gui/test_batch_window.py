@@ -277,6 +277,7 @@ def test_the_settings_come_back(qtbot: QtBot, open_batch: Opener, tmp_path: Path
     first.form.editors["batchFormat"].set_value(".tif")
     first.form.editors["batchDevice"].set_value(Device.CPU)
     first.form.editors["batchLossy"].click()
+    first.form.editors["batchQuality"].setValue(70)
     again = open_batch()
     assert again.form.settings() == first.form.settings()
     assert (again.form.folder, again.form.suffix) == (tmp_path / "there", ".tif")
@@ -474,18 +475,35 @@ def test_only_files_in_view_get_thumbnails(
     assert broken.toImage() == batch._thumbnails.empty.toImage()
 
 
-@pytest.mark.parametrize("quality", [None, 40])
-def test_jpegs_have_the_quality_of_the_preferences_or_95(
-    qtbot: QtBot, open_batch: Opener, store: Path, tmp_path: Path, quality: int | None
+@pytest.mark.parametrize(
+    ("own", "chosen", "usual", "shown"),
+    [
+        (None, 0, 95, "Usual"),
+        (40, 0, 40, "40, as in Preferences"),
+        (None, 60, 60, "60"),
+        (40, 60, 60, "60"),
+    ],
+)
+def test_jpegs_have_the_quality_that_is_chosen_that_of_the_preferences_or_95(
+    qtbot: QtBot,
+    open_batch: Opener,
+    store: Path,
+    tmp_path: Path,
+    own: int | None,
+    chosen: int,
+    usual: int,
+    shown: str,
 ) -> None:
-    """Only a picture that was saved alone had it."""
-    if quality is not None:
-        Settings(store).set_text(JPEG_QUALITY, str(quality))
+    """There was no choice, and only a picture that was saved alone had that of the preferences."""
+    if own is not None:
+        Settings(store).set_text(JPEG_QUALITY, str(own))
     pixels = np.random.default_rng(1).integers(0, 256, (40, 30), np.uint8)
     PillowImage.fromarray(pixels).save(tmp_path / "photo.jpg", quality=70)
-    usual = quality or 95
     PillowImage.fromarray(pixels).save(tmp_path / "as.jpg", quality=usual)
     batch = open_batch()
+    box = batch.form.editors["batchQuality"]
+    box.setValue(chosen)
+    assert box.text() == shown
     fill(qtbot, batch, tmp_path / "photo.jpg", count=1)
     run(qtbot, batch)
     (row,) = batch.queue.rows
@@ -538,6 +556,15 @@ def test_results_of_an_earlier_batch_are_left_out(
     field.editingFinished.emit()
     qtbot.waitUntil(lambda: "6 files are left out: results of" in batch._note.full_text)
     assert len(batch.queue) == COUNT
+
+
+@pytest.mark.parametrize(("suffix", "shown"), [("", True), (".jpg", True), (".tif", False)])
+def test_the_quality_is_shown_where_results_may_be_jpegs(
+    batch: BatchWindow, suffix: str, shown: bool
+) -> None:
+    batch.form.editors["batchFormat"].set_value(suffix)
+    assert batch.form.editors["batchQuality"].isVisible() == shown
+    assert batch.form.labels["batchQuality"].isVisible() == shown
 
 
 # In the main window ----------------------------------------------------------------------

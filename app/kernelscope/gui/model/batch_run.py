@@ -234,6 +234,7 @@ class BatchSettings:
     device: Device = Device.AUTO
     replaces: bool = False  # whether files of the names of results are replaced
     lossy: bool = False  # whether a format may lose something
+    quality: int = 0  # that of JPEGs; 0 for that of the preferences, or the usual one
 
     def texts(self) -> dict[str, str]:
         return {
@@ -242,12 +243,13 @@ class BatchSettings:
             "device": self.device.value,
             "replaces": "on" if self.replaces else "off",
             "lossy": "on" if self.lossy else "off",
+            "quality": str(self.quality),
         }
 
     @classmethod
     def of(cls, texts: Mapping[str, str]) -> BatchSettings:
         """Return stored settings; those that are not there, or not valid, have their defaults."""
-        device = texts.get("device", "")
+        device, quality = texts.get("device", ""), texts.get("quality", "")
         known = device in tuple(Device)
         return cls(
             texts.get("out", ""),
@@ -255,6 +257,7 @@ class BatchSettings:
             Device(device) if known else Device.AUTO,
             texts.get("replaces") == "on",
             texts.get("lossy") == "on",
+            int(quality) if quality.isdecimal() and int(quality) <= 100 else 0,
         )
 
 

@@ -88,7 +88,7 @@ from kernelscope.gui.model.batch_run import (
 )
 from kernelscope.gui.model.gallery import thumbnail
 from kernelscope.gui.tools.file_dialogs import folder_for, name_filter
-from kernelscope.gui.tools.preferences import jpeg_quality
+from kernelscope.gui.tools.preferences import QUALITY_OPTION, USUAL, jpeg_quality
 from kernelscope.gui.widgets import messages, theme
 from kernelscope.gui.widgets.form import Form, Listed, Text, Tick
 from kernelscope.gui.widgets.parts import (
@@ -140,6 +140,7 @@ _OPTIONS = (
         "Allo&w losses of the format",
         help="Round, or drop transparency and colour, where a format cannot keep them",
     ),
+    replace(QUALITY_OPTION, name="batchQuality", label="JPEG &quality"),
 )
 
 
@@ -166,6 +167,8 @@ class BatchForm(Form):
     def _on_option(self, name: str) -> None:
         if name == "batchRecipe":
             self.show_recipe()
+        elif name == "batchFormat":
+            self._show_quality()
         if name in ("batchRecipe", "batchFormat", "batchLossy"):
             self.places_changed.emit()
 
@@ -181,6 +184,7 @@ class BatchForm(Form):
             (3, 0, "batchThere"),
             (0, 3, "batchFormat"),
             (2, 3, "batchDevice"),
+            (4, 3, "batchQuality"),
         ):
             grid.addWidget(self.labels[name], row, column)
             grid.addWidget(self.editors[name], row, column + 1)
@@ -202,7 +206,7 @@ class BatchForm(Form):
         value = self.values
         return BatchSettings(
             *(self._chosen_out, value["batchFormat"], value["batchDevice"]),
-            *(value["batchThere"], value["batchLossy"]),
+            *(value["batchThere"], value["batchLossy"], value["batchQuality"]),
         )
 
     def show_settings(self, settings: BatchSettings) -> None:
@@ -215,7 +219,20 @@ class BatchForm(Form):
             batchDevice=settings.device,
             batchThere=settings.replaces,
             batchLossy=settings.lossy,
+            batchQuality=settings.quality,
         )
+        self._show_quality()
+
+    def _show_quality(self) -> None:
+        """Show the quality where some results may be JPEGs."""
+        shown = self.suffix in (None, ".jpg")
+        for widget in (self.labels["batchQuality"], self.editors["batchQuality"]):
+            widget.setVisible(shown)
+
+    def set_usual_quality(self, own: int | None) -> None:
+        """Name the quality of results where none is chosen: the user's own, or the usual one."""
+        text = USUAL if own is None else f"{own}, as in Preferences"
+        self.editors["batchQuality"].setSpecialValueText(text)
 
     def set_devices(self, available: Collection[str]) -> None:
         self._usable = available
@@ -583,6 +600,7 @@ class BatchWindow(ToolWindow):
         self._timer.timeout.connect(self._take_news)
         self._connect()
         self.form.show_settings(BatchSettings.of(settings.texts("batch")))
+        self.form.set_usual_quality(jpeg_quality(settings))
         self._show_state()
 
     # --- widgets ---
@@ -768,7 +786,7 @@ class BatchWindow(ToolWindow):
             return
         settings = replace(self.form.settings(), device=self.form.device)
         items = tuple(row.item for row in self.queue.rows)
-        quality = jpeg_quality(self._settings)
+        quality = settings.quality or jpeg_quality(self._settings)
         order = BatchOrder(recipe, items, folder, settings, not settings.replaces, quality)
         if order.same_work(self._stopped):
             order = replace(order, resumes=True)
@@ -827,6 +845,7 @@ class BatchWindow(ToolWindow):
             self.form.set_devices(available)
         self._show_buttons()
         self.form.show_recipe()
+        self.form.set_usual_quality(jpeg_quality(self._settings))
 
     def _show_rows(self) -> None:
         self._rows.reset()

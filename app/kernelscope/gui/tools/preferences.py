@@ -16,6 +16,18 @@ _SCHEMES = (("Dark", Scheme.DARK), ("Light", Scheme.LIGHT), ("As the system", Sc
 
 JPEG_QUALITY = "jpegQuality"  # name of the setting
 
+USUAL = "Usual"
+
+QUALITY_OPTION = Whole(
+    JPEG_QUALITY,
+    "&JPEG quality",
+    0,
+    f"Of JPEG files that are saved: 100 is the largest. “{USUAL}” is "
+    f"{USUAL_QUALITY}, or that of the JPEG that was read if it is higher",
+    high=100,
+    lowest=USUAL,
+)
+
 _OPTIONS = (
     Listed(
         "scheme",
@@ -31,15 +43,7 @@ _OPTIONS = (
         "Relative to the font of the desktop",
         entries=tuple((f"{100 * scale:.0f} %", scale) for scale in SCALES),
     ),
-    Whole(
-        JPEG_QUALITY,
-        "&JPEG quality",
-        0,
-        "Of JPEG files that are saved: 100 is the largest. “Usual” is "
-        f"{USUAL_QUALITY}, or that of the JPEG that was read if it is higher",
-        high=100,
-        lowest="Usual",
-    ),
+    QUALITY_OPTION,
 )
 
 
