@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -208,6 +209,35 @@ def test_a_tile_shows_pixels_one_to_one(qtbot: QtBot, real: MainWindow) -> None:
     middle = tile.grab().toImage().copy(tile.width() // 2 - 10, 40, 20, 1)
     found = [middle.pixelColor(x, 0).red() for x in range(20)]
     assert found in ([0, 255] * 10, [255, 0] * 10)
+
+
+def test_tiles_say_which_part_they_show_and_time(
+    qtbot: QtBot, real: MainWindow, tmp_path: Path
+) -> None:
+    """A time of 320×240 pixels looked like one of the picture, of which no tile named its part."""
+    sheet = _sheet(qtbot, real)
+    (tile, *_) = sheet.tiles
+    assert "for this part" not in tile.text
+    tile.resize(SIDE + 8, SIDE + 200)
+    assert tile.part == ""
+    tile.resize(2 * SIDE + 8, 2 * SIDE + 200)
+    assert tile.part == "2×"
+    noise = np.random.default_rng(4).integers(0, 256, (400, 500), np.uint8)
+    Pillow.fromarray(noise).save(tmp_path / "large.png")
+    load(qtbot, real, tmp_path / "large.png")
+    real.session.subject.set_reference(Image.from_array(noise, "same"))
+    region = Region(80, 90, 240, 320)
+    qtbot.waitUntil(lambda: all(each.picture is not None for each in sheet.tiles))
+    qtbot.waitUntil(lambda: all(each._region == region for each in sheet.tiles))
+    assert "320×240 of 500×400 pixels are computed and timed." in sheet.note.text()
+    tile.resize(600, 400)
+    for each in sheet.tiles:
+        assert re.search(r"s for this part, (one|first) run", each.text)
+    assert tile.part == "320×240 at 90, 80"
+    tile.resize(100 + 8, 50 + 2 * tile.fontMetrics().height() + 16)
+    assert tile.part == "100×50 at 200, 175"
+    assert tile.part in tile.text
+    assert tile.accessibleName() == tile.text
 
 
 def test_the_sheet_follows_the_settings(qtbot: QtBot, real: MainWindow) -> None:

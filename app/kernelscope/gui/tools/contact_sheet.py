@@ -24,6 +24,7 @@ from PySide6.QtGui import (
     QPainter,
     QPaintEvent,
     QPen,
+    QResizeEvent,
     QShowEvent,
 )
 from PySide6.QtWidgets import QDialog, QGridLayout, QSizePolicy, QWidget
@@ -38,12 +39,12 @@ from kernelscope.gui.model.display import Display
 from kernelscope.gui.model.times import EMULATED, Timing, duration
 from kernelscope.gui.tools.picture_pair import BlindDialog, Half, PicturePair
 from kernelscope.gui.viewer.layer import as_qimage
-from kernelscope.gui.viewer.rendering import draw_still
+from kernelscope.gui.viewer.rendering import draw_still, place
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.controls import choice_box
 from kernelscope.gui.widgets.messages import close_box
 from kernelscope.gui.widgets.parts import in_column, in_row, label_of, push_button, text_label
-from kernelscope.gui.widgets.tiles import TileLine, draw_lines, draw_note
+from kernelscope.gui.widgets.tiles import TileLine, draw_badge, draw_lines, draw_note
 from kernelscope.gui.widgets.tool_window import ToolWindow
 from kernelscope.gui.work.tasks import Priority, Task, Tasks
 from kernelscope.images.image import Image
@@ -68,6 +69,7 @@ class SheetTile(QWidget):
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
         self.setCursor(Qt.CursorShape.PointingHandCursor)
+        self.image = QImage()
 
     def sizeHint(self) -> QSize:
         return QSize(330, 280)
@@ -79,7 +81,30 @@ class SheetTile(QWidget):
     def text(self) -> str:
         """All that the tile says, for readers of the screen as well."""
         marks = [name for name in _MARKS if name in self.marks]
-        return ", ".join(filter(None, (self.caption, self._figures or self._problem, *marks)))
+        figures = self._figures or self._problem
+        return ", ".join(filter(None, (self.caption, figures, self.part, *marks)))
+
+    @property
+    def part(self) -> str:
+        """The pixels that are drawn, and their magnification; empty for all of them one to one."""
+        if self.image.isNull():
+            return ""
+        drawn = self._drawn
+        scale = place(self.image.copy(drawn), QRectF(self._frame)).width() / drawn.width()
+        left, top = self._region.left + drawn.left(), self._region.top + drawn.top()
+        part = f"{drawn.width()}×{drawn.height()} at {left}, {top}"
+        is_whole = (drawn.height(), drawn.width()) == self._whole
+        return ", ".join([part] * (not is_whole) + [f"{scale:.3g}×"] * (scale != 1))
+
+    @property
+    def _frame(self) -> QRect:
+        return self.rect().adjusted(4, 4, -4, -2 * self.fontMetrics().height() - 12)
+
+    @property
+    def _drawn(self) -> QRect:
+        part = QRect(QPoint(), self.image.size().boundedTo(self._frame.size()))
+        part.moveCenter(self.image.rect().center())  # reduced, it would show less noise
+        return part
 
     def begin(self, parameter: Parameter, value: Any) -> None:
         """Have a caption, and wait for the result; before anything else."""
@@ -111,11 +136,16 @@ class SheetTile(QWidget):
                 fits = display if planes.dtype == cell.result.request.image.planes.dtype else None
                 self.display = fits or Display.automatic(planes)
                 self.image = as_qimage(planes, self.display)
+            request = cell.result.request
+            self._whole = request.whole_shape[:2]
+            whole = Region.all_of(request.whole_shape)
+            self._region = request.region if isinstance(request.region, Region) else whole
             self.psnr = cell.score.psnr if cell.score is not None else None
             seconds = Timing.of(cell.result).seconds
             # A first run also loads code, starts threads and makes plans that are kept.
             kind = "first run" if cell.result.first else "one run"
-            time = f"{duration(seconds)}, {kind}" if seconds is not None else EMULATED
+            part = "" if self._region == whole else " for this part"
+            time = f"{duration(seconds)}{part}, {kind}" if seconds is not None else EMULATED
             self.same = ""
             if cell.same is not None:
                 self.same = f"same as {self.parameter.caption(cell.same.value)}"
@@ -132,6 +162,11 @@ class SheetTile(QWidget):
             shift = event.modifiers() & Qt.KeyboardModifier.ShiftModifier
             (self.pinned if shift else self.chosen).emit(self)
 
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        if not self.image.isNull():
+            self._refresh()  # another part is drawn
+
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Space):
             self.chosen.emit(self)
@@ -147,14 +182,13 @@ class SheetTile(QWidget):
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)
         painter.fillRect(self.rect(), theme.canvas_ground(self.palette()))
-        below = 2 * painter.fontMetrics().height()
-        frame = self.rect().adjusted(4, 4, -4, -below - 12)
+        below, frame = 2 * painter.fontMetrics().height(), self._frame
         if self.image.isNull():
             draw_note(painter, frame, self._problem)
         else:
-            part = QRect(QPoint(), self.image.size().boundedTo(frame.size()))
-            part.moveCenter(self.image.rect().center())  # reduced, it would show less noise
-            draw_still(painter, self.image.copy(part), QRectF(frame))
+            draw_still(painter, self.image.copy(self._drawn), QRectF(frame))
+            if part := self.part:
+                draw_badge(painter, frame, part)
         marks = " ".join(f"{_MARKS[name]} {name}" for name in _MARKS if name in self.marks)
         lines = TileLine(self.caption, aside=marks), TileLine(self._figures, quiet=True)
         room = QRect(8, self.height() - below - 8, self.width() - 16, below)
@@ -311,11 +345,12 @@ class ContactSheet(ToolWindow):
             self.note.setText("Waits until the run in progress ends.")
             return
         region = request.region
-        part = (
-            f"{region.width}×{region.height} pixels in the middle of the view"
-            if isinstance(region, Region)
-            else ""
-        )
+        part = ""
+        if isinstance(region, Region) and region != Region.all_of(whole.whole_shape):
+            height, width = whole.whole_shape[:2]
+            part = (
+                f"{region.width}×{region.height} of {width}×{height} pixels are computed and timed"
+            )
         note = f"{part}. Click or Return adopts, again centres; Shift+click or P pins."
         self.note.setText(note.lstrip(". "))
 

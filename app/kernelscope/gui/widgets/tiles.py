@@ -90,15 +90,19 @@ def draw_tile(
     if tile.picture is None and tile.note:
         draw_note(painter, frame, tile.note)
     if tile.badge:
-        metrics = painter.fontMetrics()
-        size = QSize(metrics.horizontalAdvance(tile.badge) + 8, metrics.height() + 2)
-        corner = QRect(frame.topLeft(), size)
-        painter.fillRect(corner, _BADGE)
-        painter.setPen(Qt.GlobalColor.white)
-        painter.drawText(corner, Qt.AlignmentFlag.AlignCenter, tile.badge)
+        draw_badge(painter, frame, tile.badge)
     role = QPalette.ColorRole.HighlightedText if selected else QPalette.ColorRole.Text
     ink = palette.color(role)
     draw_lines(painter, tile.lines, room, ink, ink if selected else theme.quiet_text(palette))
+
+
+def draw_badge(painter: QPainter, frame: QRect, text: str) -> None:
+    metrics = painter.fontMetrics()
+    size = QSize(metrics.horizontalAdvance(text) + 8, metrics.height() + 2)
+    corner = QRect(frame.topLeft(), size)
+    painter.fillRect(corner, _BADGE)
+    painter.setPen(Qt.GlobalColor.white)
+    painter.drawText(corner, Qt.AlignmentFlag.AlignCenter, text)
 
 
 def image_of(
