@@ -20,8 +20,10 @@ from PySide6.QtWidgets import (
 )
 from pytestqt.qtbot import QtBot
 
+from kernelscope.engine.backend import Availability
 from kernelscope.engine.options import Device
 from kernelscope.gui.docks.runs_panel import BUTTONS
+from kernelscope.gui.model.ladder import AUTO
 from kernelscope.gui.model.regions import Shape
 from kernelscope.gui.tools.kernel_viewer import KernelViewer
 from kernelscope.gui.widgets.appearance import Appearance, Stylist
@@ -30,7 +32,7 @@ from kernelscope.gui.widgets.tool_window import ToolWindow
 from kernelscope.gui.window.dock_list import DockName
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.schema.samples import Kind
-from tests.gui.helpers import Opener, child, load, run, settle, wait_until
+from tests.gui.helpers import Opener, child, load, offers, run, settle, wait_until
 from tests.gui.test_volume_page import open_scan, voxels, write
 
 
@@ -98,6 +100,30 @@ def test_strength_and_the_arrangement_are_in_sight(
         for action in (*arranged, *window.actions_.of_choice("view")):
             button = child(window, QToolButton, f"{action.objectName()}Button")
             assert button.visibleRegion().boundingRect() == button.rect(), action.objectName()
+
+
+def test_three_parameters_are_in_sight_beside_the_levels_of_a_card(
+    qtbot: QtBot, open_window: Opener, picture: Path, stylist: Stylist
+) -> None:
+    """Two were, with all ten levels; now the last ones scroll."""
+    stylist.apply(Appearance(scale=1.5))
+    window = open_window(Availability(True, "a card"), panels=False)
+    window.find_gpu()
+    load(qtbot, window, picture)
+    qtbot.waitUntil(lambda: offers(window, "gpu"))
+    window.resize(1280, 720)
+    for filter_id in ("nlm", "bilateral", "unsharp"):
+        window.session.set_filter(filter_id)
+        settle(qtbot, window)
+        first = [each for each in window.panel.form.editors.values() if each.isVisible()][:3]
+        assert len(first) == 3
+        for each in first:
+            assert each.visibleRegion().boundingRect() == each.rect(), filter_id
+        rungs = window.levels.ladder.rungs
+        auto = rungs.rung_item(AUTO)
+        assert auto is not None
+        assert rungs.height() >= 7 * rungs.visualItemRect(auto).height()
+    assert window.size() == QSize(1280, 720)
 
 
 @pytest.mark.slow

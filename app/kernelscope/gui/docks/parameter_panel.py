@@ -371,7 +371,8 @@ class FilterForm(Form):
 
 
 _WIDTH = 300
-_LEAST_LINES = 9  # of text: as much as a first parameter may take from the ladder
+_IN_SIGHT = 3  # parameters that are seen without scrolling, in low windows as well
+_LEAST_LINES = 12  # of text: as much as they may take from the ladder
 
 
 class ParameterPanel(QScrollArea):
@@ -467,13 +468,14 @@ class ParameterPanel(QScrollArea):
         return QSize(_WIDTH, height if height >= 0 else content.sizeHint().height())
 
     def minimumSizeHint(self) -> QSize:
-        """Return a size in which no control is cut off, and the first parameter is in sight."""
+        """Return a size in which no control is cut off, and the first parameters are in sight."""
         bar, content = self.verticalScrollBar(), self.widget()
         if content is None or self._current is None:
             return QSize(_WIDTH, super().minimumSizeHint().height())
         needed = content.minimumSizeHint().width() + bar.sizeHint().width()
-        first = next(iter(self._current.editors.values()), self._current)
-        low = first.mapTo(content, first.rect().bottomLeft()).y() + 4
+        shown = [each for each in self._current.editors.values() if not each.isHidden()]
+        last = shown[:_IN_SIGHT][-1] if shown else self._current
+        low = last.mapTo(content, last.rect().bottomLeft()).y() + 4
         most = _LEAST_LINES * self.fontMetrics().height()
         height = max(super().minimumSizeHint().height(), min(low, most))
         return QSize(max(needed, _WIDTH), height)
