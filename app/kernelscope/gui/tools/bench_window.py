@@ -604,13 +604,10 @@ class BenchWindow(ToolWindow):
     # --- actions of the buttons ---
 
     def run(self) -> None:
-        try:
+        with dialogs.errors_shown(self):
             plan = self.form.plan()
-        except AppError as error:
-            dialogs.show_error(self, error)
-            return
-        self._decline()
-        self._measure(plan)
+            self._decline()
+            self._measure(plan)
 
     def quick_look(self) -> None:
         """Answer the first question with few measurements and one picture."""

@@ -11,7 +11,6 @@ from PySide6.QtCore import QSize, Signal
 from PySide6.QtGui import QGuiApplication, QImage, QPainter, QPaintEvent
 from PySide6.QtWidgets import QDialogButtonBox, QFileDialog, QPlainTextEdit, QSizePolicy, QWidget
 
-from kernelscope.base.errors import AppError
 from kernelscope.files.write_errors import replace_file
 from kernelscope.gui.model.comparison import View
 from kernelscope.gui.model.figure import WIDTHS, Figure, FigurePart, FigureStyle
@@ -20,7 +19,7 @@ from kernelscope.gui.tools.file_dialogs import folder_for
 from kernelscope.gui.viewer.figure_painter import UNITS, FigurePainter
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.form import Form, Listed, Option, Real, Tick, Whole
-from kernelscope.gui.widgets.messages import add_button, close_box, open_dialog, show_error
+from kernelscope.gui.widgets.messages import add_button, close_box, errors_shown, open_dialog
 from kernelscope.gui.widgets.parts import dressed, in_column, in_row, text_label
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.widgets.tool_window import ToolWindow
@@ -227,11 +226,8 @@ class FigureDialog(ToolWindow):
         known = dict(_SAVERS.values())
         if path.suffix.lower() not in known:
             path = path.with_name(path.name + suffix)
-        try:
+        with errors_shown(self):
             replace_file(path, known[path.suffix.lower()](painter))
-        except AppError as error:
-            show_error(self, error)
-            return
-        self._settings.set_folder("save", path.parent)
-        self.saved.emit(path)
-        self.accept()
+            self._settings.set_folder("save", path.parent)
+            self.saved.emit(path)
+            self.accept()

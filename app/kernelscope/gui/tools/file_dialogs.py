@@ -72,6 +72,7 @@ from kernelscope.gui.widgets.messages import (
     choose_paths,
     choose_text_to_open,
     choose_text_to_save,
+    errors_shown,
     open_dialog,
     show_error,
     show_notice,
@@ -613,12 +614,8 @@ class Pictures(QObject):
         if image.isNull():
             return False
         self._background.forget("open")
-        try:
-            picture = Image.from_array(from_clipboard(image), "pasted picture")
-        except AppError as error:
-            show_error(self._window, error)
-        else:
-            self.loaded.emit(picture)
+        with errors_shown(self._window):
+            self.loaded.emit(Image.from_array(from_clipboard(image), "pasted picture"))
         return True
 
     @staticmethod
@@ -677,19 +674,16 @@ class Pictures(QObject):
         def chosen(text: str) -> None:
             selected = dialog.selectedNameFilter()
             self.settings.set_text(setting, selected)
-            try:
+            with errors_shown(self._window):
                 path = with_suffix(Path(text), kinds[selected], writable)
-            except AppError as error:
-                show_error(self._window, error)
-                return
-            self.settings.set_folder("save", path.parent)
-            # The dialog asked about the name that was typed only.
-            there = [each for _, each in savable.files(path) if each.exists()]
-            there = [each for each in there if each != Path(text)]
-            if there:
-                self._ask_overwrite(savable, path, there)
-            else:
-                self._ask_quality(savable, path)
+                self.settings.set_folder("save", path.parent)
+                # The dialog asked about the name that was typed only.
+                there = [each for _, each in savable.files(path) if each.exists()]
+                there = [each for each in there if each != Path(text)]
+                if there:
+                    self._ask_overwrite(savable, path, there)
+                else:
+                    self._ask_quality(savable, path)
 
         dialog.fileSelected.connect(chosen)
         open_dialog(dialog)

@@ -45,14 +45,14 @@ from PySide6.QtPrintSupport import QPrintDialog, QPrinter
 from PySide6.QtSvg import QSvgRenderer
 from PySide6.QtWidgets import QApplication, QHBoxLayout, QScrollArea, QSizePolicy, QWidget
 
-from kernelscope.base.errors import AppError, InvalidParameter
+from kernelscope.base.errors import InvalidParameter
 from kernelscope.files.write_errors import replace_file
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.appearance import stylist
 from kernelscope.gui.widgets.controls import choice_box
 from kernelscope.gui.widgets.form import Form
 from kernelscope.gui.widgets.layouts import Scrolled
-from kernelscope.gui.widgets.messages import choose_text_to_save, open_dialog, show_error
+from kernelscope.gui.widgets.messages import choose_text_to_save, errors_shown, open_dialog
 from kernelscope.gui.widgets.parts import (
     dressed,
     in_column,
@@ -566,12 +566,9 @@ class LectureWindow(ToolWindow):
 
     def write_pdf(self, path: Path) -> None:
         def then(sheets: list[Sheet]) -> None:
-            try:
+            with errors_shown(self):
                 replace_file(path, as_pdf(sheets, self._foot))
-            except AppError as error:
-                show_error(self, error)
-                return
-            self._about.setText(f"Saved {path}")
+                self._about.setText(f"Saved {path}")
 
         self._collect(then)
 

@@ -29,21 +29,13 @@ from kernelscope.gui.model.figure import (
 )
 from kernelscope.gui.model.regions import Interest
 from kernelscope.gui.viewer.layer import as_qimage, is_smooth
+from kernelscope.gui.viewer.marks import SIDES
 from kernelscope.gui.viewer.region_tool import path_of
 from kernelscope.gui.widgets.tiles import image_of
 
 UNITS = 20  # units of the painter for a millimetre: whole sizes of letters are fine enough there
 
 _DPI = round(UNITS * 25.4)
-
-_CENTRE, _MIDDLE = Qt.AlignmentFlag.AlignHCenter, Qt.AlignmentFlag.AlignVCenter
-_SIDES = (
-    _CENTRE | Qt.AlignmentFlag.AlignTop,
-    _CENTRE | Qt.AlignmentFlag.AlignBottom,
-    _MIDDLE | Qt.AlignmentFlag.AlignLeft,
-    _MIDDLE | Qt.AlignmentFlag.AlignRight,
-)
-"""Where the letters of the directions stand: up, down, left and right."""
 
 _MOST_SIDE = 8192  # pixels a side that a file for printing embeds; more are averaged
 
@@ -160,7 +152,7 @@ class FigurePainter:
             for region in picture.regions:
                 self._draw_region(painter, region, to_paper)
         if self._style.letters:
-            for letter, side in zip(picture.letters, _SIDES, strict=False):
+            for letter, side in zip(picture.letters, SIDES, strict=False):
                 self._write(painter, letter, room.adjusted(*self._margins), side)
         painter.restore()
 

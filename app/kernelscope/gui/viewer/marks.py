@@ -16,6 +16,15 @@ LENS_FACTOR = 4.0
 LENS_LEAST = 8.0
 """The magnifier shows pixels four times as large as around it, and at least 8 device pixels."""
 
+_CENTRE, _MIDDLE = Qt.AlignmentFlag.AlignHCenter, Qt.AlignmentFlag.AlignVCenter
+SIDES = (
+    _CENTRE | Qt.AlignmentFlag.AlignTop,
+    _CENTRE | Qt.AlignmentFlag.AlignBottom,
+    _MIDDLE | Qt.AlignmentFlag.AlignLeft,
+    _MIDDLE | Qt.AlignmentFlag.AlignRight,
+)
+"""Where the letters of the directions stand: up, down, left and right."""
+
 _GRID = QColor(128, 128, 128, 150)
 _INK = QColor("#ffffff")
 _QUIET_INK = QColor("#c9ced6")

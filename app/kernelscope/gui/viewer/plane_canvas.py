@@ -35,7 +35,7 @@ from kernelscope.gui.model.figure import round_length
 from kernelscope.gui.session.canvas_view import CanvasView
 from kernelscope.gui.viewer import marks
 from kernelscope.gui.viewer.layer import Layer
-from kernelscope.gui.viewer.region_tool import RegionTool, Touch
+from kernelscope.gui.viewer.region_tool import ARROWS, RegionTool, Touch
 from kernelscope.gui.widgets import theme
 from kernelscope.images.lengths import in_words
 
@@ -43,13 +43,6 @@ if TYPE_CHECKING:
     from kernelscope.gui.viewer.pair_view import PairView
 
 _NOTCH = 120  # angle that Qt reports for one notch of a mouse wheel, in eighths of a degree
-
-_ARROWS: dict[int, tuple[int, int]] = {
-    Qt.Key.Key_Left: (-1, 0),
-    Qt.Key.Key_Right: (1, 0),
-    Qt.Key.Key_Up: (0, -1),
-    Qt.Key.Key_Down: (0, 1),
-}
 
 _PAGE = 10
 
@@ -361,14 +354,7 @@ class PlaneCanvas(QWidget):
         font.setBold(True)
         painter.setFont(font)
         room = QRectF(self.rect()).adjusted(_MARGIN, _MARGIN, -_MARGIN, -_MARGIN)
-        centre, middle = Qt.AlignmentFlag.AlignHCenter, Qt.AlignmentFlag.AlignVCenter
-        sides = (
-            centre | Qt.AlignmentFlag.AlignTop,
-            centre | Qt.AlignmentFlag.AlignBottom,
-            middle | Qt.AlignmentFlag.AlignLeft,
-            middle | Qt.AlignmentFlag.AlignRight,
-        )
-        for letter, side in zip(self.letters, sides, strict=False):
+        for letter, side in zip(self.letters, marks.SIDES, strict=False):
             if self.is_divided:  # the line would cross it
                 place = painter.boundingRect(room, side, letter).adjusted(-1, 0, 2, 0)
                 painter.fillRect(place, theme.canvas_ground(self.palette()))
@@ -540,7 +526,7 @@ class PlaneCanvas(QWidget):
         tool = self.tool
         if tool is not None and tool.key(event, self.plane):
             return
-        arrow, modifiers = _ARROWS.get(event.key()), event.modifiers()
+        arrow, modifiers = ARROWS.get(event.key()), event.modifiers()
         ctrl = Qt.KeyboardModifier.ControlModifier
         if event.key() == Qt.Key.Key_Space:
             if not event.isAutoRepeat():

@@ -18,12 +18,13 @@ _HANDLE = 7.0
 _EDGE = QColor(0, 0, 0, 190)
 _CHIP = QColor(18, 20, 24, 215)
 
-_STEPS: dict[int, Corner] = {
+ARROWS: dict[int, Corner] = {
     Qt.Key.Key_Left: (-1, 0),
     Qt.Key.Key_Right: (1, 0),
     Qt.Key.Key_Up: (0, -1),
     Qt.Key.Key_Down: (0, 1),
 }
+"""How far right and down a press of an arrow key moves what is in hand."""
 
 
 @dataclass(frozen=True)
@@ -167,7 +168,7 @@ class RegionTool:
 
     def key(self, event: QKeyEvent, plane: int | None = None) -> bool:
         modifiers = event.modifiers()
-        step, chosen = _STEPS.get(event.key()), self.regions.chosen_in(plane)
+        step, chosen = ARROWS.get(event.key()), self.regions.chosen_in(plane)
         if step is not None and chosen is not None:
             far = 10 if modifiers & Qt.KeyboardModifier.ShiftModifier else 1
             right, down = far * step[0], far * step[1]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import html
 import platform
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from importlib import metadata
 from pathlib import Path
 from typing import TypeVar
@@ -53,6 +54,15 @@ def show_about(parent: QWidget | None, memory: str = "") -> AboutDialog:
 def show_error(parent: QWidget | None, error: AppError) -> ErrorDialog:
     """Report a failure that the user can put right."""
     return open_dialog(ErrorDialog(error.message, error.hint, parent))
+
+
+@contextmanager
+def errors_shown(parent: QWidget | None) -> Iterator[None]:
+    """Show a failure that the user can put right; it ends what is done within."""
+    try:
+        yield
+    except AppError as error:
+        show_error(parent, error)
 
 
 def show_notice(parent: QWidget | None, text: str, details: str) -> NoticeDialog:
@@ -164,10 +174,8 @@ def _choose(dialog: QFileDialog, use: Callable[[Path], object]) -> QFileDialog:
     parent = dialog.parentWidget()
 
     def chosen(text: str) -> None:
-        try:
+        with errors_shown(parent):
             use(Path(text))
-        except AppError as error:
-            show_error(parent, error)
 
     dialog.fileSelected.connect(chosen)
     return open_dialog(dialog)

@@ -222,18 +222,15 @@ class Companions:
         """The CUDA source of the filter at its level."""
         if place is None and self._level_in_front():
             place = self._in_front()
-        try:
+        with dialogs.errors_shown(self.frame):
             request = self.runner.create()
             if request is None:
                 stand_in = Image.from_array(_STAND_IN, "no picture")
                 request = self.session.require().request(stand_in)
             if place is not None:
                 request = replace(request, options=self.session.options_at(place))
-        except AppError as error:
-            dialogs.show_error(self.frame, error)
-            return
-        self.kernel_viewer.show_request(request)
-        self.kernel_viewer.show_in_front()
+            self.kernel_viewer.show_request(request)
+            self.kernel_viewer.show_in_front()
 
     def _level_in_front(self) -> str:
         """Return the level of a GPU that is in front; empty for one of the CPU."""
@@ -261,24 +258,21 @@ class Companions:
     @Action("memoryLadder", "&Memory Ladder…", need=commands.SOURCE)
     def show_memory_ladder(self) -> None:
         """Counted traffic of all levels, and the least time for it on a graphics card."""
-        try:
+        with dialogs.errors_shown(self.frame):
             request = self.runner.create()
             if request is None:
                 raise AppError("There is no picture to count reads of.", "Open one.")
             gpu = self.frame.backends.get(Device.GPU) if self._has_card() else None
             level = self._level_in_front()
             self.memory_ladder.show_request(request, self.session.recorded, gpu, level)
-        except AppError as error:
-            dialogs.show_error(self.frame, error)
-            return
-        self.memory_ladder.show_in_front()
+            self.memory_ladder.show_in_front()
 
     @Action("xray", "X-ra&y of a Pixel…", "Ctrl+Shift+X", need=commands.PIXELS)
     def show_xray(self, place: RungPlace | None = None) -> None:
         """Which cells a thread reads, step by step: that of the pixel under the pointer or, without
         one, in the middle of the view.
         """
-        try:
+        with dialogs.errors_shown(self.frame):
             request = self.runner.create()
             if request is None:
                 raise AppError("There is no picture to look at.", "Open one.")
@@ -288,10 +282,7 @@ class Companions:
                 pixel = region.left + region.width // 2, region.top + region.height // 2
             level = place.level if place is not None else self._level_in_front() or None
             self.xray.show_request(request, pixel, level)
-        except AppError as error:
-            dialogs.show_error(self.frame, error)
-            return
-        self.xray.show_in_front()
+            self.xray.show_in_front()
 
     def show_version(self, version: Version, x: int, y: int) -> None:
         self.xray.show_version(version, (x, y))

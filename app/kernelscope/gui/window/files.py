@@ -230,10 +230,8 @@ class Files(QObject):
         if self._session.subject_of(image) is not subject:
             return  # the other kind is shown by now
         self._frame.show_status(f"{image.describe()}.")
-        try:
+        with dialogs.errors_shown(self._frame):
             subject.set_reference(image)
-        except AppError as error:
-            dialogs.show_error(self._frame, error)
 
     def _add_components(self, paths: list[Path]) -> None:
         room = self._scans.subject.room

@@ -24,7 +24,6 @@ from PySide6.QtWidgets import QToolButton, QWidget
 
 from kernelscope.backends.cpu import CpuBackend
 from kernelscope.base.durations import about
-from kernelscope.base.errors import AppError
 from kernelscope.base.text import enumerated
 from kernelscope.engine.backend import Availability, Backend
 from kernelscope.engine.context import RunContext
@@ -211,13 +210,10 @@ class MainWindow(Frame):
     @Action("noiseMap", "Show &Noise Map", "F6", need=commands.VOLUMES, help="volumes")
     def show_noise_map(self) -> None:
         """Sigma around each voxel of the input, of the model of noise that the filter has."""
-        try:
+        with dialogs.errors_shown(self):
             settings = self.session.require()
-        except AppError as error:
-            dialogs.show_error(self, error)
-            return
-        self.show_status("Estimating the noise around each voxel…")
-        self.scans.show_noise(settings, self.show_status)
+            self.show_status("Estimating the noise around each voxel…")
+            self.scans.show_noise(settings, self.show_status)
 
     def open_first(self, path: Path | None, *more: Path) -> None:
         """Open the files, or a sample picture; then compile the code that Run will need."""
