@@ -594,20 +594,41 @@ def test_two_steps_are_in_grey_again_after_a_grey_picture() -> None:
         assert session.require().step.grey is is_converted
 
 
-def test_volumes_of_a_file_are_one_step_until_one_was_run() -> None:
+def test_undo_passes_over_volumes_of_a_file_that_were_only_looked_at() -> None:
+    """Its text named them as if they were steps, which took back no change."""
     session = made()
     volumes, history = session.volumes, session.volumes.history
-    scans = [Scan((Volume.from_array(np.full((3, 4, 5), n, np.uint8)),)) for n in range(4)]
+    scans = [Scan((Volume.from_array(np.full((3, 4, 5), n, np.uint8)),)) for n in range(5)]
+
+    def look(number: int) -> None:
+        volumes.show_member(scans[number])
+        volumes.note_moment()
+
+    def run(size: int) -> None:
+        session.set_values("median", {"size": size})
+        request = volumes.request(session.require())
+        volumes.show_output(
+            Result(request, request.source, "cpu", "parallel", ()), session.require()
+        )
+
     volumes.open_volumes(scans[0])
     volumes.note_moment()
     session.set_filter("median")
-    for scan in scans[1:3]:
-        volumes.show_member(scan, "Volume")
-    assert len(history.moments) == 2
-    run = replace(volumes.request(session.require()), timed=True)  # as Run does, no live change
-    volumes.show_output(Result(run, scans[2], "cpu", "parallel", ()), session.require())
-    volumes.show_member(scans[3], "Volume")
-    assert len(history.moments) == 3
+    run(3)
+    for number in (1, 2):
+        look(number)
+    assert (history.undo_name, len(history.moments)) == ("", 2)
+    run(3)
+    run(5)
+    look(3)
+    look(4)
+    assert (history.undo_name, len(history.moments)) == ("Median", 4)
+    volumes.undo()
+    assert (volumes.source, session.values.numbers["size"]) == (scans[2], 3)
+    assert (history.undo_name, history.redo_name) == ("", "Median")
+    volumes.redo()
+    assert (volumes.source, session.values.numbers["size"]) == (scans[4], 5), "as it was left"
+    assert history.redo_name == ""
 
 
 def test_room_for_more_components() -> None:

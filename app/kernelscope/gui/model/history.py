@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from itertools import takewhile
 from typing import Any, Generic, TypeVar, cast
 
 from kernelscope.engine.memo import Memo
@@ -75,7 +76,9 @@ class Moment(Generic[Opened, Part]):
     """An input and everything that belongs to it."""
 
     source: Opened
-    name: str  # the action that led to this input, for “Undo …”: a filter or “Open a.png”
+    name: str
+    """The action that led to this input, for “Undo …”: a filter or “Open a.png”. Empty if it was
+    only looked at: another channel or time of the file, which Undo passes over."""
     steps: tuple[Request, ...] = ()  # the runs from the input that was opened to this one
     references: Mapping[Part, Reference[Part]] = field(default_factory=dict)
     """The reference of each part of the source that has one."""
@@ -139,7 +142,12 @@ class History(Generic[Opened, Part]):
     @property
     def undo_name(self) -> str:
         """The name of the step that `undo` takes back; empty if there is none."""
-        return self._moments[self._place].name if self._place > 0 else ""
+        return self._moments[self._step].name if self._step > 0 else ""
+
+    @property
+    def _step(self) -> int:
+        """The place of the last moment that an act led to."""
+        return next((n for n in range(self._place, 0, -1) if self._moments[n].name), 0)
 
     @property
     def redo_name(self) -> str:
@@ -232,20 +240,25 @@ class History(Generic[Opened, Part]):
 
         Return whether regions alone are others; all else stays then as it is.
         """
-        return self._go(-1)
+        return self._go(self._step, self._step - 1)
 
     def redo(self) -> bool:
-        """Go one moment further, as `undo` goes back."""
-        return self._go(1)
+        """Go one step further, and to the volume that was looked at then; see `undo`."""
+        step = self._place + 1
+        following = range(step + 1, len(self._moments))
+        looks = takewhile(lambda place: not self._moments[place].name, following)
+        return self._go(step, max((step, *looks)))
 
-    def _go(self, way: int) -> bool:
+    def _go(self, step: int, place: int) -> bool:
+        """Go to a place, back over a step or further by it."""
         self.leave()
-        before, after = self._moments[self._place], self._moments[self._place + way]
-        self._place += way
+        before, after = self._moments[self._place], self._moments[place]
+        last, this = self._moments[step - 1], self._moments[step]
+        self._place = place
         alone = (
-            before.source is after.source
-            and before.regions != after.regions
-            and _within(before) == _within(after)
+            last.source is this.source
+            and last.regions != this.regions
+            and _within(last) == _within(this)
         )
         if alone:
             moment = replace(before, name=after.name, regions=after.regions)

@@ -50,7 +50,6 @@ class VolumeSubject(Subject[Scan, Volume]):
         self._map_made_with: tuple[Any, ...] = ()
         self.together: tuple[Result, ...] = ()
         """A result, and those of the other channels of a composite that live filtering made."""
-        self._stepped: Scan | None = None  # the input that `show_member` showed last
 
     def announce(self) -> str:
         return describe_result(self.result) if self.result is not None else super().announce()
@@ -83,14 +82,11 @@ class VolumeSubject(Subject[Scan, Volume]):
         for scan in scans:
             (self._open_apart if apart else self.open)(self.opened(scan))
 
-    def show_member(self, scan: Scan, name: str, result: Result | None = None) -> None:
+    def show_member(self, scan: Scan, result: Result | None = None) -> None:
         """Show another volume of a file, maybe with its output by the present steps."""
-        moment, new = self.moment, self.opened(scan, name)
-        measured = moment.result is not None and moment.result.request.timed
-        stepped = moment.source is self._stepped and not measured
-        self._stepped = scan
+        looked = self.session.with_steps(self, replace(self.opened(scan), name=""))
         with self.changing():
-            self.show_steps(self.session.with_steps(self, new), as_step=not stepped)
+            self.show_steps(looked, as_step=bool(self.moment.name))
             if result is not None:
                 self.show_result(result)
                 self.session.show_estimates(result.request)

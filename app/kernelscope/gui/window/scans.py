@@ -1,7 +1,7 @@
 """The volumes that are opened: their list, the steps through them, and the map of their noise.
 
 a file of several volumes -> its first one, and the slider
-slider, Alt+full stop, Alt+comma, Play -> [read] -> page.show_member      one step for Undo
+slider, Alt+full stop, Alt+comma, Play -> [read] -> page.show_member
 several components -> the same slider chooses the one that is shown
 """
 
@@ -110,7 +110,7 @@ class Scans(QObject):
 
         self._background.start("scan", work, show)
 
-    def show_member(self, volume: Volume, name: str, result: Result | None = None) -> None:
+    def show_member(self, volume: Volume, result: Result | None = None) -> None:
         scan = Scan((volume,)) if result is None else result.request.scan
         volume = scan.volumes[0]
         before, displays = self.subject.part, self.subject.view.displays
@@ -120,7 +120,7 @@ class Scans(QObject):
         known = self._displays.get((volume.path, volume.channel_number))
         if known is not None:
             self._remember([volume], [known])
-        self.subject.show_member(scan, name, result)
+        self.subject.show_member(scan, result)
 
     def find_displays(self, volumes: Iterable[Volume]) -> None:
         """Find out, on any thread, how channels are drawn that were not in front."""
@@ -507,8 +507,7 @@ class VolumeSteps(QObject):
         return filtered.results.get(place)
 
     def _show(self, series: VolumeSeries, index: int, volume: Volume) -> None:
-        name = f"{series.what.capitalize()} {index + 1} of {one_line(series.path.name)}"
-        self._scans.show_member(volume, name, self.result_of(series, index))
+        self._scans.show_member(volume, self.result_of(series, index))
 
     @property
     def place(self) -> tuple[VolumeSeries | None, int, int]:
