@@ -13,7 +13,8 @@ from skimage import data
 from skimage.metrics import peak_signal_noise_ratio
 
 from kernelscope.filters.shared.cosine import SQUARES
-from kernelscope.filters.sliding_dct import SPEC, estimate_sigma
+from kernelscope.filters.shared.stabilise import estimate_sigma
+from kernelscope.filters.sliding_dct import SPEC
 from kernelscope.schema.borders import Border
 from kernelscope.schema.filter import FilterSpec
 from tests.filters import apply

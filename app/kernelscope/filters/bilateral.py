@@ -39,6 +39,7 @@ from kernelscope.base.jit import (
 )
 from kernelscope.filters.shared import uncompiled
 from kernelscope.filters.shared.border_kernels import REDUCE, VALID, border_index, fetch_row
+from kernelscope.filters.shared.cubes import side_radius
 from kernelscope.filters.shared.footprints import in_strips
 from kernelscope.filters.shared.plain import interior
 from kernelscope.filters.shared.vectors import Loops, make_ring
@@ -388,14 +389,10 @@ def bilateral_bytes(
         )
 
 
-def radius(parameters: Mapping[str, Any]) -> int:
-    return int(parameters["size"]) // 2
-
-
 def plan_cpu(task: CpuTask) -> Sequence[CpuPass]:
     source, output, is_serial = task.source, task.output, task.level == SERIAL.id
     tables = tables_of(task.parameters, source.dtype)
-    reach, border = radius(task.parameters), task.border.code
+    reach, border = side_radius(task.parameters), task.border.code
     if source.dtype == np.uint8 and not is_serial and output[0].size >= _LANES:
         numbers = tables.space.astype(np.uint32), tables.range[:_BYTES].astype(np.uint16)
         for each in numbers:
@@ -409,7 +406,7 @@ def plan_cpu(task: CpuTask) -> Sequence[CpuPass]:
 
 def _rows(task: CpuTask, start: int, stop: int) -> NDArray[Any]:
     """Return the rows of a band, by NumPy."""
-    tables, reach = tables_of(task.parameters, task.source.dtype), radius(task.parameters)
+    tables, reach = tables_of(task.parameters, task.source.dtype), side_radius(task.parameters)
     found = uncompiled.cells(task, reach, start, stop, np.float64)
     centres = found.samples[reach:, reach:][: stop - start, : task.output.shape[1]]
     total: Any = 0.0
@@ -534,7 +531,7 @@ SPEC = FilterSpec(
             is_strength=True,
         ),
     ),
-    radius=radius,
+    radius=side_radius,
     caution=_caution,
     unit=Unit.WHITE,
     implementations={

@@ -13,8 +13,7 @@ Source: Korčuška 2013, section 1.3; parallel computing report no. 5.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -79,10 +78,6 @@ def mean_serial(
         for x in range(first * channels, last * channels):
             total = add_up(samples, corner + x, pitch, channels, size)
             put(results, x, np.true_divide(total, size * size), finish)
-
-
-def radius(parameters: Mapping[str, Any]) -> int:
-    return int(parameters["size"]) // 2
 
 
 def plan_cpu(task: CpuTask) -> Sequence[CpuPass]:
@@ -185,7 +180,7 @@ SPEC = FilterSpec(
             slider=(3, 15),
         ),
     ),
-    radius=radius,
+    radius=cubes.side_radius,
     rectangle=rectangle(lambda side: np.ones(side, np.int64)),
     averages=True,
     in_3d=_IN_3D,

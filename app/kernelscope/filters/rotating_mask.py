@@ -296,10 +296,6 @@ def edges(source: Plane, output: Plane, finish: Record, start: Index, stop: Inde
         rim(source, results, finish, REDUCE, y, first, last)
 
 
-def radius(parameters: Mapping[str, Any]) -> int:
-    return RADIUS
-
-
 def plan_cpu(task: CpuTask) -> Sequence[CpuPass]:
     source, output, border = task.source, task.output, task.border
     rows, finish = output.shape[0], Finish.of(source.dtype, np.float64)
@@ -372,7 +368,7 @@ SPEC = FilterSpec(
     synonyms=("kuwahara", "edge-preserving", "blur"),
     source="Korčuška 2013, section 1.3",
     parameters=(),
-    radius=radius,
+    radius=lambda parameters: RADIUS,
     unit=Unit.SQUARES,
     implementations={
         "cpu": Cpu(plan_cpu, uncompiled=uncompiled.by_numpy(_rows)),

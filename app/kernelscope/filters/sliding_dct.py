@@ -52,13 +52,13 @@ from kernelscope.filters.shared.cosine import (
     put,
 )
 from kernelscope.filters.shared.sigma_parameters import CHROMA, STRENGTH, shares_of, sigma_parameter
-from kernelscope.filters.shared.stabilise import NOISE, NOISE_STEPS, estimated_sigma, with_spectra
+from kernelscope.filters.shared.stabilise import NOISE, NOISE_STEPS, estimate_sigma, with_spectra
 from kernelscope.schema.borders import Border
 from kernelscope.schema.explanation import EDGE, Example, Explanation
 from kernelscope.schema.filter import Cpu, CpuPass, CpuTask, Disturbance, FilterSpec, Remedy, Unit
 from kernelscope.schema.launch import BLOCK, Cuda, CudaPlan, CudaTask, Launch, Scratch
 from kernelscope.schema.levels import CONSTANT, GLOBAL, SERIAL, SHARED, SINGLE_BLOCK, TEXTURE, TUNED
-from kernelscope.schema.samples import Pixels, colour_count, white_level
+from kernelscope.schema.samples import colour_count, white_level
 
 SIDE = 8  # of a block
 REACH = SIDE - 1  # how far a pass looks: a pixel's blocks reach so far on each side of it
@@ -66,14 +66,6 @@ MARGIN = 2 * REACH  # the second pass looks at the result of the first one
 _LAMBDA = 2.7  # coefficients of up to this many sigma are noise
 
 _LARGEST = 3e38
-
-
-def radius(parameters: Mapping[str, Any]) -> int:
-    return MARGIN
-
-
-def estimate_sigma(pixels: Pixels, parameters: Mapping[str, Any]) -> float:
-    return 100 * estimated_sigma(pixels, parameters)
 
 
 def noise(dtype: np.dtype[Any], parameters: Mapping[str, Any]) -> NDArray[np.float32]:
@@ -416,7 +408,7 @@ SPEC = FilterSpec(
     synonyms=("denoise", "cosine", "frequency", "wiener", "shrinkage"),
     source="Yu and Sapiro, DCT image denoising, IPOL 2011; second pass after Dabov et al. 2007",
     parameters=(sigma_parameter(estimate_sigma), NOISE, STRENGTH, CHROMA),
-    radius=radius,
+    radius=lambda parameters: MARGIN,
     restores=True,
     unit=Unit.WHITE,
     resolve=with_spectra,

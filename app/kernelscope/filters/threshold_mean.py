@@ -32,6 +32,7 @@ from kernelscope.filters.shared.box import (
     sum_types,
 )
 from kernelscope.filters.shared.correlation import Divisor, Finish
+from kernelscope.filters.shared.cubes import side_radius
 from kernelscope.filters.shared.plain import interior, put, wide_cell
 from kernelscope.schema.borders import Border
 from kernelscope.schema.explanation import Cells, Example, Explanation, number
@@ -77,10 +78,6 @@ def serial(
             total = add_up(samples, corner + x, pitch, channels, size)
             pixel = wide_cell(samples, corner + x + middle)
             put(results, x, choose(total, size * size, pixel, reach), finish)
-
-
-def radius(parameters: Mapping[str, Any]) -> int:
-    return int(parameters["size"]) // 2
 
 
 def threshold_of(parameters: Mapping[str, Any], dtype: np.dtype[Any]) -> float:
@@ -163,7 +160,7 @@ SPEC = FilterSpec(
             is_strength=True,
         ),
     ),
-    radius=radius,
+    radius=side_radius,
     unit=Unit.WHITE,
     implementations={
         "cpu": Cpu(

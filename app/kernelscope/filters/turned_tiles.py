@@ -11,7 +11,7 @@ Every thread of a block reads a sample that another one wrote, so that a missing
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -54,10 +54,6 @@ def turn(source: Plane, output: Plane, tile: Index, start: Index, stop: Index) -
                 output[y, x, c] = source[yy, xx, c]
 
 
-def radius(parameters: Mapping[str, Any]) -> int:
-    return TILE - 1  # a pixel comes from elsewhere in its tile
-
-
 def plan_cpu(task: CpuTask) -> Sequence[CpuPass]:
     return [CpuPass(turn, (task.source, task.output, TILE), task.output.shape[0])]
 
@@ -93,7 +89,7 @@ SPEC = TeachingSpec(
     summary="Turns each tile of 16×16 pixels upside down: shows why barriers are needed.",
     synonyms=("barrier", "shared memory", "flip"),
     source="Salari 2019, chapter 3: a picture made with and without __syncthreads",
-    radius=radius,
+    radius=lambda parameters: TILE - 1,  # a pixel comes from elsewhere in its tile
     crop=Crop(grid=TILE),
     implementations={
         "cpu": Cpu(plan_cpu, uncompiled=uncompiled.by_numpy(_rows)),

@@ -83,10 +83,6 @@ _WIENER = 0.9  # sigma of the noise in groups, in the second
 _LARGEST = 3e38
 
 
-def radius(parameters: Mapping[str, Any]) -> int:
-    return 2 * REACH
-
-
 def numbers(parameters: Mapping[str, Any]) -> NDArray[np.float32]:
     """Return the threshold of the first stage, and 1 / 0.9 sigma for the second."""
     sigma = removed_sigma(parameters)
@@ -679,7 +675,7 @@ SPEC = StabilisedSpec(
     summary="Filters groups of similar cubes (BM4D): the least error in brain MRI, the slowest.",
     synonyms=("denoise", "block matching", "bm4d", "wiener", "rician", "brain", "volume"),
     source="Maggioni et al., IEEE Transactions on Image Processing 22, 2013 (BM4D)",
-    radius=radius,
+    radius=lambda parameters: 2 * REACH,
     remedy=Remedy(disturbance=Disturbance.NOISE, decibels=36.84),
     implementations={
         "cpu": Cpu(plan_cpu, uncompiled=uncompiled_blocks.volume_dct, stand_in="volume DCT"),

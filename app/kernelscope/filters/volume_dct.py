@@ -63,10 +63,6 @@ _LAMBDA = 3.0
 _LARGEST = 3e38
 
 
-def radius(parameters: Mapping[str, Any]) -> int:
-    return MARGIN
-
-
 def numbers(parameters: Mapping[str, Any]) -> tuple[np.float32, np.float32]:
     """Return the threshold of the first pass, and 1 / sigma for the second."""
     sigma = removed_sigma(parameters)
@@ -452,7 +448,7 @@ SPEC = StabilisedSpec(
     summary="Keeps the frequencies of all 4×4×4 blocks that are stronger than the noise.",
     synonyms=("denoise", "cosine", "frequency", "wiener", "odct3d", "rician", "brain", "volume"),
     source="Manjón et al., MRI denoising by sparseness and self-similarity, 2012 (ODCT3D)",
-    radius=radius,
+    radius=lambda parameters: MARGIN,
     remedy=Remedy(disturbance=Disturbance.NOISE, decibels=35.79),
     implementations={
         "cpu": Cpu(plan_cpu, uncompiled=uncompiled_blocks.volume_dct),

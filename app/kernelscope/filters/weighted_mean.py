@@ -89,10 +89,6 @@ def weighted_mean_parallel(
         finish_row(totals, divisors, finish, output[y].reshape(length))
 
 
-def radius(parameters: Mapping[str, Any]) -> int:
-    return int(parameters["size"]) // 2
-
-
 def _weights(task: CpuTask) -> NDArray[np.int64]:
     row = binomial(task.parameters["size"])
     return np.outer(row, row)
@@ -182,7 +178,7 @@ SPEC = FilterSpec(
             maximum=15,
         ),
     ),
-    radius=radius,
+    radius=cubes.side_radius,
     rectangle=rectangle(binomial),
     averages=True,
     in_3d=_IN_3D,

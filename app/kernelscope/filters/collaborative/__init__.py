@@ -50,14 +50,18 @@ from kernelscope.filters.collaborative.model import (
     SIDE,
     WIENER,
     Numbers,
-    estimate_sigma,
     numbers,
     radius,
     search,
 )
 from kernelscope.filters.shared import uncompiled_blocks
 from kernelscope.filters.shared.sigma_parameters import CHROMA, STRENGTH, sigma_parameter
-from kernelscope.filters.shared.stabilise import NOISE, WHITENING_STEPS, with_spectra
+from kernelscope.filters.shared.stabilise import (
+    NOISE,
+    WHITENING_STEPS,
+    estimate_sigma,
+    with_spectra,
+)
 from kernelscope.schema.borders import Border
 from kernelscope.schema.crop import Crop
 from kernelscope.schema.explanation import Explanation

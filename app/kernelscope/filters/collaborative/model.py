@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 from kernelscope.filters.shared.cosine import SQUARES
 from kernelscope.filters.shared.flat_noise import COSINES
 from kernelscope.filters.shared.sigma_parameters import shares_of
-from kernelscope.filters.shared.stabilise import estimated_sigma
 from kernelscope.schema.parameters import Choice, ChoiceParameter
-from kernelscope.schema.samples import Pixels, colour_count, white_level
+from kernelscope.schema.samples import colour_count, white_level
 
 SIDE = 8  # of a block
 
@@ -166,10 +165,6 @@ def search(parameters: Mapping[str, Any]) -> BlockSearch:
 
 def radius(parameters: Mapping[str, Any]) -> int:
     return search(parameters).radius
-
-
-def estimate_sigma(pixels: Pixels, parameters: Mapping[str, Any]) -> float:
-    return 100 * estimated_sigma(pixels, parameters)
 
 
 class Numbers(NamedTuple):

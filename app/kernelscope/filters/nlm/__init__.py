@@ -26,9 +26,9 @@ from dataclasses import replace
 from kernelscope.filters.nlm.cpu import plan_cpu, uncompiled_passes
 from kernelscope.filters.nlm.cuda import GAPS, HOST_PARTITIONS, plan_nlm
 from kernelscope.filters.nlm.pairs import radius, whole
-from kernelscope.filters.nlm.strength import estimate_patch, estimate_sigma, estimate_strength
+from kernelscope.filters.nlm.strength import estimate_patch, estimate_strength
 from kernelscope.filters.shared.sigma_parameters import STRENGTH, sigma_parameter
-from kernelscope.filters.shared.stabilise import ALL_STEPS, NOISE
+from kernelscope.filters.shared.stabilise import ALL_STEPS, NOISE, estimate_sigma
 from kernelscope.schema.borders import Border
 from kernelscope.schema.explanation import Example, Explanation
 from kernelscope.schema.filter import BenchDefaults, Cpu, Disturbance, FilterSpec, Remedy, Unit

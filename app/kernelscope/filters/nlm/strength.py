@@ -29,7 +29,6 @@ from kernelscope.filters.shared.non_local import (
     of_least_error,
     patch_profile,
 )
-from kernelscope.filters.shared.stabilise import estimated_sigma
 from kernelscope.schema.samples import Pixels, white_level
 
 _FACTORS = 2.0 ** np.arange(-4, 2.01, 0.5)
@@ -249,11 +248,6 @@ def estimate_strength(pixels: Pixels, parameters: Mapping[str, Any]) -> float:
     work = max(2 * _CHOICE * _WORK, _work_of_patch(sigma)) if corrected else _WORK
     errors = estimated_errors(pixels, parameters, sigma, unit * factors, work)
     return unit * of_least_error(errors, factors)
-
-
-def estimate_sigma(pixels: Pixels, parameters: Mapping[str, Any]) -> float:
-    """Return ``sigma``, in percent of white."""
-    return 100 * estimated_sigma(pixels, parameters)
 
 
 def estimate_patch(pixels: Pixels, parameters: Mapping[str, Any]) -> float:

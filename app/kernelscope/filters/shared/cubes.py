@@ -357,7 +357,7 @@ def plan_average(
 
 
 def side_radius(parameters: Mapping[str, Any]) -> int:
-    """Return the slices above and below that a mask with the parameter ``size`` needs."""
+    """Return the pixels on each side, or slices, that a mask with the parameter ``size`` needs."""
     return radii_of(parameters["size"])[0]
 
 

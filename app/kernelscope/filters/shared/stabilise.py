@@ -505,16 +505,16 @@ ALL_STEPS = replace(
 to nothing in several frequencies, and cannot be made white: only its sigma counts."""
 
 
-def estimated_sigma(pixels: Pixels, parameters: Mapping[str, Any]) -> float:
-    """Return the standard deviation of the noise as a fraction of white, by its model."""
+def estimate_sigma(pixels: Pixels, parameters: Mapping[str, Any]) -> float:
+    """Return the standard deviation of the noise in percent of white, by its model."""
     model: NoiseModel | None = parameters.get(MODEL)
     model = model or _find(pixels, parameters.get("noise", "auto"))
     if model.spectra is None or parameters["noise"] != NoiseKind.WHITE:
-        return model.sigma
+        return 100 * model.sigma
     # `Whitener` made it white. Texture may have been taken for noise of low frequencies.
     channels = range(pixels.shape[2])
     flat = math.sqrt(sum(flat_sigma(pixels[..., c : c + 1]) ** 2 for c in channels) / len(channels))
-    return flat if flat > model.sigma else math.sqrt(flat * model.sigma)
+    return 100 * (flat if flat > model.sigma else math.sqrt(flat * model.sigma))
 
 
 def with_spectra(source: Pixels, parameters: Mapping[str, Any]) -> Mapping[str, Any]:

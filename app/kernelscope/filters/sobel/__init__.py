@@ -63,10 +63,6 @@ def plan_cuda(task: CudaTask) -> Launch | CudaPlan:
     return by_size(task, launch, plan_cuda, GLOBAL, math.inf if never else rows_pay_from(task))
 
 
-def radius(parameters: Mapping[str, Any]) -> int:
-    return 1
-
-
 def output_channels(channels: int, parameters: Mapping[str, Any]) -> int:
     """Return the channels of the result: colours for ``angle-colour``, alpha is kept."""
     return channels + 2 if parameters["form"] == "angle-colour" and channels <= 2 else channels
@@ -134,7 +130,7 @@ SPEC = FilterSpec(
             matters=lambda values: values["form"] == "single",
         ),
     ),
-    radius=radius,
+    radius=lambda parameters: 1,
     output_channels=output_channels,
     unit=Unit.WHITE,
     in_3d=cubes.SPEC,
