@@ -226,3 +226,16 @@ def test_photos_without_hot_pixels_have_none(name: str) -> None:
             hot = with_hot(grey, 0.004, spread)
             assert hot_share(hot) == pytest.approx(0.004, rel=0.1)
             assert hot_share(1 - hot) == pytest.approx(hot_share(hot), rel=0.01)
+
+
+@pytest.mark.parametrize("spread", [False, True])
+def test_few_hot_pixels_are_found_where_they_are_clear(spread: bool) -> None:
+    """Below 2.4e-4 none were: a clean picture with noise may have as many that are less clear."""
+    planes = data.retina() / np.float32(255)
+    random = np.random.default_rng(2)
+    noisy = (random.poisson(planes * 50) / 50).astype(np.float32)
+    assert hot_share(noisy) == 0
+    hot = with_hot(0.4 + 0.2 * planes, 1e-4, spread)
+    assert hot_share(hot) == pytest.approx(1e-4, rel=0.2)
+    assert hot_share(1 - hot) == pytest.approx(1e-4, rel=0.2)
+    assert hot_share(with_hot(0.4 + 0.2 * planes, 5e-6, spread)) == 0
