@@ -6,13 +6,14 @@ import json
 
 import pytest
 from PySide6.QtGui import QPaintEvent
-from PySide6.QtWidgets import QLabel
+from PySide6.QtWidgets import QApplication, QLabel, QToolButton
 from pytestqt.qtbot import QtBot
 
 from kernelscope.backends import warm_up
 from kernelscope.backends.warm_up import Done
 from kernelscope.gui.window.bars import StatusBar
 from kernelscope.gui.window.main_window import MainWindow
+from tests.gui.helpers import child
 
 
 def test_name_bar_and_number_left_are_shown_while_it_compiles(
@@ -72,9 +73,9 @@ class Watched(StatusBar):
 
 
 def test_a_long_message_ends_before_the_labels(qtbot: QtBot) -> None:
-    bar, position = Watched(), QLabel("x 32")
+    position = QLabel("x 32")
+    bar = Watched(QLabel(), position)
     qtbot.addWidget(bar)
-    bar.addPermanentWidget(position)
     bar.resize(2000, 24)
     bar.show()
     bar.showMessage(MESSAGE)
@@ -87,3 +88,21 @@ def test_a_long_message_ends_before_the_labels(qtbot: QtBot) -> None:
     position.setText("x 32, y 36, z 24")
     qtbot.waitUntil(lambda: bar.drawn.endswith("…") and len(bar.drawn) < len(first))
     assert bar.currentMessage() == bar.toolTip() == MESSAGE
+
+
+def test_zoom_and_values_do_not_move_the_buttons_of_panels(
+    qtbot: QtBot, window: MainWindow
+) -> None:
+    """They moved by up to 12 pixels from under the pointer."""
+    button = child(window, QToolButton, "runsPanelButton")
+    assert button.isVisible()
+
+    def place() -> int:
+        QApplication.processEvents()
+        return button.mapTo(window, button.rect().topLeft()).x()
+
+    before = place()
+    for zoom, values in (("9 %", ""), ("6400 %", ""), ("100 %", "1023, 767: 12.345 of 255")):
+        window._status.zoom.setText(zoom)
+        window._status.pixel.set_full_text(values)
+        assert place() == before, (zoom, values)

@@ -267,7 +267,7 @@ _MARGIN = 6  # pixels left of the message, as in Qt's own status bar, and betwee
 class StatusBar(QStatusBar):
     """Its message ends in “…” before the labels on the right (Qt's would be cut in a letter)."""
 
-    def __init__(self, *widgets: QWidget) -> None:
+    def __init__(self, preparing: QWidget, panels: QWidget) -> None:
         super().__init__()
         self.setObjectName("statusBar")
         self.messageChanged.connect(lambda text: self.setToolTip(plain_tip(text)))
@@ -275,7 +275,8 @@ class StatusBar(QStatusBar):
         self.zoom = dressed(QLabel(self), "zoom", "Zoom")
         for label in (self.pixel, self.zoom):
             label.setContentsMargins(12, 0, 0, 0)
-        self._permanent = [*widgets, self.pixel, self.zoom]
+        # Buttons last: zoom and values are as wide as their texts, and would move them.
+        self._permanent = [preparing, self.pixel, self.zoom, panels]
         for widget in self._permanent:
             self.addPermanentWidget(widget)
         stylist().restyled.connect(self._make_room)
