@@ -60,7 +60,7 @@ def test_the_lecture_has_the_newest_runs_on_a_card(window: MainWindow) -> None:
         window.session.gallery.add(Result(request, image, device, level, (Stage(name, 1e-3),)))
     found = window.companions._measured()
     assert [each.what for each in found] == [
-        f"Mean · {size}×{size} · GPU tuned, flat.png: kernels" for size in (5, 9, 7, 11)
+        f"Mean · {size}×{size} · GPU tuned, flat.png, 8×8: kernels" for size in (5, 9, 7, 11)
     ], "four of a filter, each setting once"
     assert {(each.filter_id, each.time) for each in found} == {("mean", "1.00 ms")}
 

@@ -412,6 +412,14 @@ def test_a_level_without_a_bar_does_not_shorten_the_others(
     places = [place for each in drawn if each for _, *ends in each for place in ends if place]
     assert max(places) == 1
     assert len(places) > 4, "bounds and recorded times"
+    steps = window.ladder().steps
+    figures = [each.figure if each.prediction is not None else None for each in steps]
+    assert sum(each is not None for each in figures) > 2
+    for item, figure in zip(items, figures, strict=True):
+        tip = item.toolTip(2) if item is not None else ""
+        words = (figure.setting, figure.machine, figure.date) if figure is not None else ()
+        assert all(each in tip for each in words)
+        assert bool(tip) is bool(words)
 
 
 def test_closing_gives_up_and_a_filter_without_kernels_is_refused(

@@ -33,6 +33,7 @@ from kernelscope.bench.recorded import Recorded, Wanted
 from kernelscope.engine.backend import Backend
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.request import Request
+from kernelscope.gui.model.ladder import describe_figure
 from kernelscope.gui.model.runs import Runs
 from kernelscope.gui.model.xray import NAMES, SIGNS
 from kernelscope.gui.widgets import theme
@@ -125,6 +126,8 @@ class MemoryLadderBars(QTreeWidget):
                 ink = theme.warning_text(palette) if is_far else palette.text().color()
                 bars.append((ink, step.seconds / longest, None))
             item.setData(2, BARS, bars)
+            if step.measured is None and step.figure is not None:
+                item.setToolTip(2, describe_figure(step.figure))
         self._add_row(item, step.rung.level)
         item.setFirstColumnSpanned(step.prediction is None)
 

@@ -102,7 +102,7 @@ class Companions:
 
         found: dict[str, MeasuredTime] = {}
         for run in self.session.gallery:
-            id_, what = run.run_settings.step.filter.id, f"{run.caption}, {run.picture}: kernels"
+            id_, what = run.run_settings.step.filter.id, f"{run.caption}, {run.input}: kernels"
             full = sum(each.filter_id == id_ for each in found.values()) >= _MOST
             if run.device == Device.GPU and run.kernel is not None and not full:
                 found.setdefault(what, MeasuredTime(id_, what, duration(run.kernel)))

@@ -170,7 +170,7 @@ def _memory(subject: LectureSubject, values: Mapping[str, Any]) -> Demonstration
             f"{launch.operations_per_sample / launch.bytes_per_sample:.3g}",
         ),
         of_card(f"Bandwidth of {card.name}", f"{card.bandwidth / 1e9:,.0f} GB/s"),
-        by_formula(f"Least time for {subject.size} pixels", duration(floor)),
+        by_formula(f"Least time for {subject.size} pixels on {card.name}", duration(floor)),
         by_formula("The same if no cell were read from a cache", duration(unshared)),
     )
     return Demonstration(_memory_drawing(subject, size, launch.bytes_per_sample), facts)
@@ -743,7 +743,7 @@ def _transfers(subject: LectureSubject, values: Mapping[str, Any]) -> Demonstrat
         board.rectangle(0, y + 24, max(652 * share, 1.5), 26, fill=STRONG, stroke=STRONG)
         facts.append(
             as_recorded(
-                f"{side_}×{side_}: not the kernel",
+                f"Median {size}×{size}, level shared, {side_}×{side_}: not the kernel",
                 f"{100 * (1 - share):.1f} %",
                 f"{figure.card}, {figure.date}",
             )
