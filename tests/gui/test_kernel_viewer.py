@@ -591,6 +591,7 @@ def window(qtbot: QtBot, tmp_path: Any) -> Iterator[MainWindow]:
     window.find_gpu()
     qtbot.waitUntil(lambda: bool(window.companions.availability))
     yield window
+    window._leaves = True  # a picture that no file has would be asked about
     window.close()
 
 
