@@ -306,6 +306,7 @@ def test_a_live_result_leaves_the_time_of_run(
     assert measured is not None
     assert not measured.request.live
     window.live._task = Task(window.runner.tasks, live.request, Priority.LIVE)
+    window.live._group, window.live._made = [live.request], []
     window.live._on_finished(live)
     assert window.session.subject.result is measured
 
