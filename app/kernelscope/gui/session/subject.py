@@ -702,8 +702,10 @@ class Subject(Observed, Generic[Opened, Part]):
     def is_earlier(self) -> bool:
         """Whether the output on the screen is that of other settings."""
         previewed, settings = self.previewed, self.session.settings
-        preview = previewed is not None and settings is not None and settings.made(previewed)
-        return self.is_stale and not preview
+        if previewed is None:
+            return self.is_stale
+        covered = self.result is not None and not self.is_stale  # it is about to be drawn
+        return not covered and not (settings is not None and settings.made(previewed))
 
     @property
     def is_around(self) -> bool:

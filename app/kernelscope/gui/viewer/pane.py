@@ -23,6 +23,9 @@ EARLIER = "Earlier settings – "
 AROUND = "Earlier settings around the preview – "
 """Precedes the caption of one that is in view beside a part with the current settings."""
 
+TWO_EARLIER = "Earlier settings, others around the preview – "
+"""Precedes the caption of a part with earlier settings, and an output of still others around it."""
+
 RUNNING = "Running…"
 COMPILING = "Compiling for these settings. Done once; later runs start at once."
 """The hint in place of an output while it is computed."""
@@ -162,7 +165,7 @@ class Pane(QWidget):
             self.hint.raise_()
 
     def set_mark(self, mark: str) -> None:
-        """Put `EARLIER` or `AROUND` before the caption, or nothing."""
+        """Put `EARLIER`, `AROUND` or `TWO_EARLIER` before the caption, or nothing."""
         if mark != self._mark:
             self._mark = mark
             self._draw_caption()

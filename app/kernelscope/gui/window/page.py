@@ -36,7 +36,7 @@ from kernelscope.gui.session.subject import (
     Subject,
 )
 from kernelscope.gui.viewer.pair_view import PairView
-from kernelscope.gui.viewer.pane import AROUND, EARLIER, NOTHING
+from kernelscope.gui.viewer.pane import AROUND, EARLIER, NOTHING, TWO_EARLIER
 from kernelscope.gui.widgets.parts import in_column, set_help
 from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image
@@ -271,7 +271,8 @@ class Page(QWidget, Generic[Opened, Part]):
         if self.subject.drop_previews():
             self._redraw()
         earlier, around = self.subject.is_earlier, self.subject.is_around
-        self.canvas.output.set_mark(EARLIER if earlier else AROUND if around else "")
+        marks = {(True, False): EARLIER, (False, True): AROUND, (True, True): TWO_EARLIER}
+        self.canvas.output.set_mark(marks.get((earlier, around), ""))
         if self.canvas.has_previews:
             self.canvas.mark_earlier(self.subject.earlier_axes())
 
