@@ -185,6 +185,7 @@ def test_a_random_hand_finds_no_exception_no_warning_and_no_thread(
         qtbot.waitUntil(lambda: not own_threads(), timeout=120_000)  # a first estimate is compiled
     except qtbot.TimeoutError:
         pytest.fail("\n".join(map(place_of, own_threads())))
+    window._leaves = True  # it would ask about outputs of pasted pictures
     window.close()
     qtbot.waitUntil(lambda: not window.isVisible())
     assert not bugs
