@@ -808,11 +808,20 @@ def test_results_are_saved_after_every_question(
     assert loaded.session.pictures.result is None
     cpu.go.clear()
     loaded.actions_["save"].trigger()
-    qtbot.waitUntil(cpu.entered.is_set)
-    assert not [each for each in loaded.findChildren(QFileDialog) if each.isVisible()]
-    cpu.go.set()
+    dialog(qtbot, loaded, QFileDialog).reject()
+    settle(qtbot, loaded)
+    assert not cpu.entered.is_set()
+    loaded.actions_["save"].trigger()
     save_as(qtbot, loaded, tmp_path / "out.png")
-    qtbot.waitUntil((tmp_path / "out.png").exists)
+    said = "Saving out.png when this run is done; Esc stops both."
+    assert loaded.statusBar().currentMessage() == said
+    qtbot.waitUntil(cpu.entered.is_set)
+    assert not (tmp_path / "out.png").exists()
+    cpu.go.set()
+    qtbot.waitUntil(lambda: (tmp_path / "out.png") in loaded.settings.recent_files)
+    np.testing.assert_array_equal(
+        np.asarray(Pillow.open(tmp_path / "out.png")), loaded.session.subject.result.image.pixels
+    )
 
     run(qtbot, loaded)
     press(qtbot, loaded, "Ctrl+S")
@@ -960,31 +969,75 @@ def test_a_key_typed_ahead_is_no_quality(qtbot: QtBot, loaded: MainWindow, tmp_p
     question.reject()
 
 
-def test_a_save_that_waits_for_a_run_is_forgotten_with_it(
+def test_a_file_that_waits_for_a_run_is_given_up_with_it(
     qtbot: QtBot, loaded: MainWindow, cpu: FakeCpu, tmp_path: Path
 ) -> None:
     cpu.go.clear()
-    for _ in range(2):  # the second time the run is under way already
-        loaded.actions_["save"].trigger()
-        said = loaded.statusBar().currentMessage()
-        assert said == "It can be saved when this run is done; Esc stops both."
-        qtbot.waitUntil(cpu.entered.is_set)
-    press(qtbot, loaded, "Esc")
-    cpu.go.set()
-    qtbot.waitUntil(lambda: not loaded.runner.busy)
-    run(qtbot, loaded)
-    settle(qtbot, loaded)
-    assert not [each for each in loaded.findChildren(QFileDialog) if each.isVisible()]
-
-    load(qtbot, loaded, write_picture(tmp_path / "next.png", 2))
-    cpu.go.clear()
-    cpu.entered.clear()
-    loaded.actions_["save"].trigger()
+    first, second = tmp_path / "first.png", tmp_path / "second.png"
+    for path, names in ((first, "first.png"), (second, "first.png and second.png")):
+        press(qtbot, loaded, "Ctrl+S")  # the second time the run is under way already
+        save_as(qtbot, loaded, path)
+        said = f"Saving {names} when this run is done; Esc stops both."
+        assert loaded.statusBar().currentMessage() == said
     qtbot.waitUntil(cpu.entered.is_set)
-    load(qtbot, loaded, write_picture(tmp_path / "other.png", 1))
-    cpu.go.set()
-    qtbot.waitUntil(lambda: not loaded.runner.busy)
+    loaded.close()
+    box = dialog(qtbot, loaded, QMessageBox)
+    assert "first.png and second.png: to be written when the run is done." in box.informativeText()
+    box.reject()
+    press(qtbot, loaded, "Esc")
+    said = "second.png is not saved: the run was stopped."
+    wait_until(qtbot, lambda: loaded.statusBar().currentMessage() == said)
+
+    press(qtbot, loaded, "Ctrl+S")
+    save_as(qtbot, loaded, first)
     loaded.session.set_filter("mean")
+    press(qtbot, loaded, "F5")
+    said = "first.png is not saved: the run was stopped."
+    wait_until(qtbot, lambda: loaded.statusBar().currentMessage() == said)
+    cpu.go.set()
     run(qtbot, loaded)
     settle(qtbot, loaded)
-    assert not [each for each in loaded.findChildren(QFileDialog) if each.isVisible()]
+    assert not first.exists()
+    assert not second.exists()
+    cpu.error = AppError("No memory.")
+    loaded.session.set_filter("median")
+    press(qtbot, loaded, "Ctrl+S")
+    answer(qtbot, dialog(qtbot, loaded, QMessageBox), "Run and Save…")
+    save_as(qtbot, loaded, first)
+    dialog(qtbot, loaded, ErrorDialog).reject()
+    said = "first.png is not saved: the run failed."
+    wait_until(qtbot, lambda: loaded.statusBar().currentMessage() == said)
+    assert not first.exists()
+
+
+@pytest.mark.parametrize("change", ["settings", "picture"])
+def test_a_file_has_the_output_of_the_settings_at_the_time_of_saving(
+    qtbot: QtBot, loaded: MainWindow, cpu: FakeCpu, tmp_path: Path, change: str
+) -> None:
+    pixels = loaded.session.subject.source.pixels
+    cpu.go.clear()
+    path = tmp_path / "out.png"
+    loaded.session.set_filter("mean")
+    press(qtbot, loaded, "Ctrl+S")
+    save_as(qtbot, loaded, path)
+    qtbot.waitUntil(cpu.entered.is_set)
+    if change == "settings":
+        loaded.session.set_filter("greyscale")
+    else:
+        load(qtbot, loaded, write_picture(tmp_path / "other.png", 2))
+    cpu.go.set()
+    qtbot.waitUntil(path.exists)
+    settle(qtbot, loaded)
+    np.testing.assert_array_equal(np.asarray(Pillow.open(path)), 255 - pixels)
+
+
+def test_what_a_format_loses_is_asked_before_the_run(
+    qtbot: QtBot, window: MainWindow, cpu: FakeCpu, tmp_path: Path
+) -> None:
+    pixels = np.random.default_rng(1).integers(0, 65536, (40, 48)).astype(np.uint16)
+    Pillow.fromarray(pixels).save(tmp_path / "deep.png")
+    load(qtbot, window, tmp_path / "deep.png")
+    press(qtbot, window, "Ctrl+S")
+    choose_files(dialog(qtbot, window, QFileDialog), tmp_path / "out.webp")
+    assert "16-bit depth" in dialog(qtbot, window, QMessageBox).text()
+    assert not cpu.requests

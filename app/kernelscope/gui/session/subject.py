@@ -210,6 +210,8 @@ class Savable(NamedTuple):
     together: bool = False  # whether all volumes go to one file
     sources: Sequence[object] = ()  # the inputs whose outputs are safe then
     part_of: str = ""  # ``12 volumes``: those of the input file, of which several are only some
+    compute: Callable[[Path, Callable[[Savable], object]], object] | None = None
+    """Of stand-ins for an output: computes it for a file, and then calls its second argument."""
 
     @property
     def whole(self) -> str:
@@ -854,20 +856,19 @@ class Subject(Observed, Generic[Opened, Part]):
             return self.part
         return self.reference.image if self.reference else None
 
-    def output(self) -> Savable | None:
-        shown = self.shown_output
-        return self._savable([shown], self.part) if shown is not None else None
+    def output(self, *, every: bool = False) -> Savable | None:
+        result = self.result
+        return self.savable(result.request, every)(result.output) if result is not None else None
 
-    def all_outputs(self) -> Savable | None:
-        if self.result is None:
-            return None
-        return self._savable(parts_of(self.result.output), parts_of(self.moment.source)[0])
+    def savable(self, request: Request, every: bool) -> Callable[[Source], Savable]:
+        """Return a function of an output of `request`, which stays valid when others are shown.
 
-    def _savable(self, outputs: Sequence[Image | Volume], part: Image | Volume) -> Savable:
-        assert self.result is not None
-        sources = *(each.source for each in self.moment.steps), self.moment.source
-        name = f"{stem_of(part)}-{self.result.request.step.filter.id}"
-        return Savable(outputs, name, sources=sources)
+        - `every`: not only the component that is in front.
+        """
+        parts = slice(None) if every else slice(self.component, self.component + 1)
+        name = f"{stem_of(parts_of(request.source)[parts][0])}-{request.step.filter.id}"
+        sources = *(each.source for each in self.moment.steps), request.source
+        return lambda output: Savable(parts_of(output)[parts], name, sources=sources)
 
     def difference(self) -> Callable[[], Savable] | None:
         change = self.drawing.change if self.drawing is not None else None

@@ -51,6 +51,8 @@ from kernelscope.files.volumes import (
     READABLE_VOLUMES,
     SEVERAL_VOLUMES,
     WRITABLE_VOLUMES,
+    check_write_volume,
+    check_write_volumes,
     read_volume,
     write_volume,
     write_volumes,
@@ -308,6 +310,17 @@ _RUN = "Run and Save…"
 
 _JPEG = (".jpg", ".jpeg")
 _MOST_PROBLEMS = 12  # files that a message explains
+
+
+def _check(images: Sequence[Image | Volume], path: Path, *, lossy: bool) -> None:
+    """Refuse what cannot be written there, before a long run or a further question."""
+    first, *others = images
+    if isinstance(first, Image):
+        check_write(path, first.planes.shape, first.dtype, lossy=lossy)
+    elif others:
+        check_write_volumes([each for each in images if isinstance(each, Volume)], path)
+    else:
+        check_write_volume(first, path, lossy=lossy)
 
 
 def _type_of(image: Image | Volume, writable: Sequence[Format]) -> str:
@@ -637,7 +650,7 @@ class Pictures(QObject):
     ) -> None:
         """Ask where to save a picture or volumes; before that whether, if the result is `older`.
 
-        ``run()`` computes that of the present settings and saves it.
+        ``run()`` saves that of the present settings in its place.
         """
         if older:
             self.ask(
@@ -691,16 +704,18 @@ class Pictures(QObject):
     def _ask_quality(self, savable: Savable, path: Path, *, lossy: bool = False) -> None:
         """Write the files; of a JPEG ask for its quality before, and for any other loss first."""
         first = savable.images[0]
-        if path.suffix.lower() not in _JPEG or not isinstance(first, Image):
+        has_quality = isinstance(first, Image) and path.suffix.lower() in _JPEG
+        if has_quality or savable.compute is not None:
+            try:
+                for images, target in savable.files(path):
+                    _check(images, target, lossy=lossy)
+            except AppError as error:
+                self._on_unwritten(savable, path, None, error)
+                return
+        if not has_quality:
             self._write(savable, path, lossy=lossy)
             return
-        try:
-            check_write(path, first.planes.shape, first.dtype, lossy=lossy)
-        except LossyFormat as error:
-            self._on_unwritten(savable, path, None, error)
-            return
-        except ImageWriteError:
-            pass  # reported when it is written
+        assert isinstance(first, Image)
         own = jpeg_quality(self.settings)
         source = "Usual" if own is None else "As set in Edit > Preferences"
         usual = own or jpeg_coding(first.pixels, first.metadata).quality
@@ -721,6 +736,9 @@ class Pictures(QObject):
     def _write(
         self, savable: Savable, path: Path, quality: int | None = None, *, lossy: bool = False
     ) -> None:
+        if savable.compute is not None:
+            savable.compute(path, lambda made: self._write(made, path, quality, lossy=lossy))
+            return
         files = savable.files(path)
         names = ", ".join(target.name for _, target in files)
         self.announced.emit(f"Saving {names}…")

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from PySide6.QtCore import QEvent, QObject, Qt, QTimer
 from PySide6.QtGui import QDropEvent, QGuiApplication
 
 from kernelscope.base.errors import AppError
-from kernelscope.engine.request import RunSettings
+from kernelscope.base.text import enumerated
+from kernelscope.engine.request import Request, RunSettings, alike
+from kernelscope.engine.result import Result
 from kernelscope.files import read_image
 from kernelscope.files.samples import truth_of
 from kernelscope.gui.model import replay
@@ -62,11 +65,7 @@ class Files(QObject):
         dialogs.component_loaded.connect(scans.add)
         dialogs.reference_loaded.connect(self._set_reference)
         dialogs.announced.connect(show_status)
-        self._awaited: tuple[object, Callable[[], Savable | None]] | None = None
-        """The input whose output is saved once it is computed, and a function that returns it."""
-        runner.finished.connect(lambda *_: QTimer.singleShot(0, self, self._save_finished))
-        for ended in (runner.stopped, runner.failed):
-            ended.connect(self._forget_save)
+        self.awaited: list[str] = []  # names of the files that are written when the run is done
         frame.recipes.saved.connect(lambda path: show_status(f"Saved {path.name}."))
         scans.add_wanted.connect(self._add_components)
 
@@ -85,32 +84,62 @@ class Files(QObject):
 
     @Action("save", "&Save Output…", "Ctrl+S", need=commands.SOURCE, icon="save", label="Save")
     def save_output(self) -> None:
-        """Save the output to a file; where only a part of it is there, all is computed first."""
-        self._save_result(lambda: self._session.subject.output())
+        """Save the output to a file; where only a part of it is there, all is computed for it."""
+        self._save_result(every=False)
 
-    def _save_result(self, output: Callable[[], Savable | None]) -> None:
+    def _save_result(self, *, every: bool) -> None:
         """Save the whole result whose part is in view; an older one if the user wants that."""
-        subject, savable = self._session.subject, output()
+        subject = self._session.subject
+        savable, run = subject.output(every=every), partial(self._run_to_save, every)
         if savable is None or (subject.is_stale and not subject.is_earlier):
-            self._run_to_save(output)
+            run()
         else:
-            run = partial(self._run_to_save, output) if self._session.settings else None
-            self._dialogs.save(savable, self._older(), run)
+            self._dialogs.save(savable, self._older(), run if self._session.settings else None)
 
-    def _run_to_save(self, output: Callable[[], Savable | None]) -> None:
-        self._awaited = self._session.subject.source, output
-        self._runner.run()
-        if self._awaited is not None:
-            self._frame.show_status("It can be saved when this run is done; Esc stops both.")
+    def _run_to_save(self, every: bool) -> None:
+        """Ask for a file for the output of the present settings, then compute and write it."""
+        request = self._runner.to_run()
+        if request is None:
+            return
+        subject, source = self._session.subject, request.source
+        savable = subject.savable(request, every)
+        output = source.stand_in(request.whole_shape)
+        if isinstance(output, Image):
+            output = replace(output, metadata=cast(Image, source).metadata)
 
-    def _forget_save(self, *_: object) -> None:
-        self._awaited = None
+        def compute(path: Path, write: Callable[[Savable], object]) -> None:
+            result = subject.result
+            if result is not None and alike(result.request, request):
+                write(savable(result.output))  # it came while the dialog was open
+            else:
+                self._await(request, path.name, lambda result: write(savable(result.output)))
 
-    def _save_finished(self) -> None:
-        """Save the result of a run that was started for that, unless another input is shown."""
-        awaited, self._awaited = self._awaited, None
-        if awaited is not None and awaited[0] is self._session.subject.source:
-            self._save(awaited[1]())
+        self._dialogs.save(savable(output)._replace(compute=compute))
+
+    def _await(self, request: Request, name: str, write: Callable[[Result], object]) -> None:
+        """Write a file when the run of `request` is done."""
+
+        def finished(result: Result) -> None:
+            self.awaited.remove(name)
+            write(result)
+
+        def given_up(why: str, *_: object) -> None:
+            self.awaited.remove(name)
+            text = f"{name} is not saved: the run {why}."
+            # Later: a run that takes the place of another announces itself first.
+            QTimer.singleShot(0, self, partial(self._show_awaited, text))
+
+        task = self._runner.start(request)
+        self.awaited.append(name)
+        task.finished.connect(finished)
+        task.stopped.connect(partial(given_up, "was stopped"))
+        task.failed.connect(partial(given_up, "failed"))
+        self._show_awaited()
+
+    def _show_awaited(self, text: str = "") -> None:
+        names = enumerated(self.awaited, "and")
+        waits = f"Saving {names} when this run is done; Esc stops both." if names else ""
+        self._frame.show_status("  ".join(filter(None, (text, waits))))
 
     @Action("saveAll", "Save &All Volumes…", "Ctrl+Alt+S", need=commands.MEMBERS, help="volumes")
     def save_all(self) -> None:
@@ -120,14 +149,14 @@ class Files(QObject):
         if self.members.place[0] is not None:
             self.whole_file.save()
         else:
-            self._save_result(lambda: self._session.subject.all_outputs())
+            self._save_result(every=True)
 
     @Action("saveView", "Save Residual or &Difference…", "Ctrl+Shift+S", need=commands.DIFFERENCE)
     def save_view(self) -> None:
         """Save the difference that is shown: amplified for pictures, as values for volumes."""
         difference = self._session.subject.difference()
         if difference is not None:
-            self._background.start("change", difference, self._save)
+            self._background.start("change", difference, self._dialogs.save)
 
     @Action("saveRecipe", "&Save Recipe…", need=commands.SOURCE, help="window#recipes")
     def save_recipe(self) -> None:
@@ -194,10 +223,6 @@ class Files(QObject):
     def make_phantom(self, order: PhantomOrder) -> None:
         self._frame.show_status("Making a phantom…")
         self._background.start("open", order.make, lambda made: self._scans.open(*made))
-
-    def _save(self, savable: Savable | None) -> None:
-        if savable is not None:
-            self._dialogs.save(savable)
 
     def _older(self) -> str:
         """Return the settings of the result, if those of the panel would make another one."""

@@ -392,16 +392,18 @@ class MainWindow(Frame):
             QTimer.singleShot(0, self, self.close)  # which asks about the next one
 
     def _asks_about_outputs(self) -> bool:
-        """Ask whether to quit if that ends a long run, or loses outputs.
+        """Ask whether to quit if that ends a long run, or one for a file, or loses outputs.
 
         Files come back with their steps. Lost are outputs that took long, and those of pictures
         that no file has.
         """
         seconds, of_no_file = self.runner.seconds, self.open_pictures.of_no_file()
         unsaved = self.session.gallery.unsaved(of_no_file)
-        if self._leaves or not (unsaved or seconds >= LONG_SECONDS):
+        awaited = enumerated(self.files.awaited, "and")
+        if self._leaves or not (unsaved or seconds >= LONG_SECONDS or awaited):
             return False
         texts = [f"The run under way has taken {about(seconds)}."] * (seconds >= LONG_SECONDS)
+        texts += [f"{awaited}: to be written when the run is done."] * bool(awaited)
         names = enumerated(list(dict.fromkeys(run.picture for run in unsaved)), "and")
         times = sum(run.seconds or 0.0 for run in unsaved)
         texts += [f"The output of {names} is not saved; it took {about(times)}."] * bool(unsaved)

@@ -169,15 +169,24 @@ class Runner(QObject):
     @Action("run", "&Run", "F5 Ctrl+R", need=commands.SOURCE, icon="run", label="Run")
     def run(self) -> None:
         """Apply the filter."""
-        request = self.request()
+        request = self.to_run()
+        if request is not None:
+            self.start(request)
+
+    def to_run(self) -> Request | None:
+        """Return the request of Run with the steps after it, or show the user why there is none."""
+        subject, request = self._session.subject, self.request()
         if request is None:
-            return
-        subject = self._session.subject
+            return None
         try:
             request = subject.history.followed(replace(request, estimated=False))
         except AppError as error:
             self.failed.emit(error)
-            return
+            return None
+        return replace(subject.with_reference(request), timed=True, done=())  # to be measured
+
+    def start(self, request: Request) -> Task:
+        """Return the run of a request of `to_run`: a new one, or one alike that is under way."""
         task = self._task
         if (
             task is not None
@@ -186,9 +195,8 @@ class Runner(QObject):
             and alike(task.work, request)
         ):
             self.show_status("This run is under way already; Esc stops it.")
-            return
-        request = replace(subject.with_reference(request), timed=True, done=())  # to be measured
-        self.begin(request)
+            return task
+        return self.begin(request)
 
     def begin(
         self,
