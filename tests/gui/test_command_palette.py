@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QAbstractSpinBox, QApplication, QLabel, QLineEdit,
 from pytestqt.qtbot import QtBot
 
 from kernelscope import filters
+from kernelscope.gui.model.regions import Shape
 from kernelscope.gui.tools.command_palette import Command, CommandPalette, search
 from kernelscope.gui.window.dock_list import DockName
 from kernelscope.gui.window.main_window import MainWindow
@@ -213,6 +214,36 @@ def test_a_disabled_command_says_why_and_escape_closes(
     hit(qtbot, Key.Key_Escape)
     qtbot.waitUntil(closed(window))
     assert window.session.filter_id == before
+
+
+def test_the_filter_is_limited_to_a_region_which_is_drawn_first(
+    qtbot: QtBot, loaded: MainWindow
+) -> None:
+    """“Delete Region” was chosen, and the setting was not found."""
+
+    def search_for(text: str) -> CommandPalette:
+        press(qtbot, loaded, "Ctrl+Shift+P")
+        palette = loaded.findChild(CommandPalette)
+        assert palette is not None
+        palette.findChild(QLineEdit).setText(text)
+        return palette
+
+    palette = search_for("region")
+    assert line(palette) == ["Rectangle", "View > Regions of Interest", "Ctrl+Alt+R"]
+    disabled = {each.title: each.problem for each in palette._found if each.problem}
+    assert disabled.keys() >= {"Filter Only in Region", "Delete Region"}
+    assert disabled["Filter Only in Region"].startswith("Draw a region into a picture first")
+    palette.close()
+    qtbot.waitUntil(closed(loaded))
+    loaded.measuring.add(Shape.RECTANGLE)
+    palette = search_for("filter only in r")
+    assert line(palette)[0] == "Filter Only in Region"
+    palette.findChild(QLineEdit).returnPressed.emit()
+    assert loaded.session.within == loaded.measuring.regions.chosen.area
+    assert loaded.actions_["filterWithin"].isChecked()
+    loaded.actions_["filterWithin"].trigger()
+    assert loaded.session.within is None
+    assert not loaded.actions_["filterWithin"].isChecked()
 
 
 def test_another_window_closes_it(

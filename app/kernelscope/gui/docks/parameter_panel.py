@@ -250,12 +250,12 @@ class RunOptionsForm(Form):
         set_help(self, "filters#borders")
         self._session = session
         self._within = WithinBox(session, self)
-        self._gpu = Form("gpuOptions", _GPU_OPTIONS, self)
-        set_help(self._gpu, "gpu-levels#how-a-run-uses-the-card")
-        for row in (self._within, self._gpu):
+        self.gpu = Form("gpuOptions", _GPU_OPTIONS, self)
+        set_help(self.gpu, "gpu-levels#how-a-run-uses-the-card")
+        for row in (self._within, self.gpu):
             self.rows.addRow(row)
         self.changed.connect(self._write)
-        self._gpu.changed.connect(self._write_gpu)
+        self.gpu.changed.connect(self._write_gpu)
         session.follow(self._show, early=True)
         self._show(frozenset({FILTER, KIND, OPTIONS, PLACES}))
 
@@ -266,12 +266,12 @@ class RunOptionsForm(Form):
             self._session.set_grey(self.values[name])
 
     def _write_gpu(self) -> None:
-        values, session = self._gpu.values, self._session
+        values, session = self.gpu.values, self._session
         memory = values["memoryLimit"] * MIB or None
         options = replace(
             session.wished, block=values["block"], repeat=values["repeat"], memory_limit=memory
         )
-        session.set_options(options, self._gpu.problem)
+        session.set_options(options, self.gpu.problem)
 
     def _show(self, fields: Fields) -> None:
         session = self._session
@@ -292,7 +292,7 @@ class RunOptionsForm(Form):
         if OPTIONS in fields and session.refused is None:
             wished = session.wished
             memory = (wished.memory_limit or 0) // MIB
-            self._gpu.show_values(block=wished.block, repeat=wished.repeat, memoryLimit=memory)
+            self.gpu.show_values(block=wished.block, repeat=wished.repeat, memoryLimit=memory)
 
     def _offer_gpu(self) -> None:
         session, place = self._session, self._session.place
@@ -300,8 +300,8 @@ class RunOptionsForm(Form):
         on_card = Device.GPU in usable and place.device in (Device.AUTO, Device.GPU)
         shown = {"block": session.takes_block(place), "repeat": on_card, "memoryLimit": on_card}
         for name, matters in shown.items():
-            self._gpu.show_row(name, matters)
-        self._gpu.setVisible(any(shown.values()))
+            self.gpu.show_row(name, matters)
+        self.gpu.setVisible(any(shown.values()))
 
 
 class FilterForm(Form):
@@ -497,7 +497,7 @@ class ParameterPanel(QScrollArea):
 
     def settings(self) -> Iterator[tuple[Option | Parameter, QWidget, str]]:
         """Yield the settings that are shown, with their editors and the keys of their labels."""
-        for form in (self.form, self._options):
+        for form in (self.form, self._options, self._options.gpu):
             for option in form.options:
                 label, editor = form.labels.get(option.name), form.editors[option.name]
                 if editor.isVisibleTo(self):

@@ -195,11 +195,13 @@ class CommandPalette(QDialog):
             if command.problem:
                 item.setForeground(0, quiet)
             self._list.addTopLevelItem(item)
-        first = self._list.topLevelItem(0)
-        if first is not None:
-            self._list.setCurrentItem(first)
-        else:
+        if not self._found:
             self._note.setText("No command, filter or setting has these words.")
+            return
+        # Enter runs no other command in place of one that was typed in full and is disabled.
+        typed = self._found[0].title.casefold() == wanted.strip().casefold()
+        useful = (n for n, command in enumerate(self._found) if typed or not command.problem)
+        self._list.setCurrentIndex(self._list.model().index(next(useful, 0), 0))
 
     def _current(self) -> Command | None:
         row = self._list.currentIndex().row()

@@ -41,6 +41,8 @@ class WindowState:
     steps: int = 0  # number of steps to the output, those that are off included
     later: bool = False  # steps follow the one that is edited
     regions: int = 0  # number of regions in the picture
+    region: bool = False  # one of them is selected
+    area: bool = False  # filters of pictures can be limited to one, or are
     undo: str = ""  # name of the step that Undo would take back; empty if there is none
     redo: str = ""
 
@@ -80,6 +82,10 @@ CLOSED = Need(lambda state: state.closed > 0, "No picture was closed.")
 BUSY = Need(lambda state: state.busy, "No run is in progress.")
 RUNS = Need(lambda state: state.runs > 0, "There is no run yet: press Run (F5).")
 REGIONS = Need(lambda state: state.regions > 0, "Draw a region first (Ctrl+Alt+R).")
+REGION = Need(lambda state: state.region, "Draw a region first (Ctrl+Alt+R), or click on one.")
+AREA = Need(
+    lambda state: state.area, "Draw a region into a picture first (Ctrl+Alt+R), or click on one."
+)
 CHOSEN = Need(lambda state: state.chosen > 0, "Select a run in the panel Runs first.")
 KEPT = Need(
     lambda state: state.chosen > 0 and state.kept,

@@ -11,7 +11,7 @@ from kernelscope.gui.model.freshness import Freshness
 from kernelscope.gui.model.measurements import Profile, RegionRow, measure, profile
 from kernelscope.gui.model.regions import Interest, Regions, Shape
 from kernelscope.gui.session.canvas_view import PANES, SLICES
-from kernelscope.gui.session.session import KIND
+from kernelscope.gui.session.session import KIND, REGION
 from kernelscope.gui.session.subject import (
     COMPONENT,
     INPUT,
@@ -65,6 +65,7 @@ class Measuring(QObject):
         panel.wanted.connect(self._later.soon)
         live.refreshed.connect(self._later.soon)
         session.when({KIND, INPUT}, self._on_front)
+        session.when({KIND, REGION}, self._on_area)
         session.when({REGIONS}, self._on_regions)
         session.when({MOMENT, REVERTED}, self._on_moment)
         session.when(_MEASURED, self._later.soon)
@@ -90,6 +91,7 @@ class Measuring(QObject):
             "Ctrl+Alt+R",
             tip="Draw rectangles, move and resize them; Return adds one, Delete removes it",
             argument="rectangle",
+            synonyms=("Draw a region",),
         ),
         Action(
             "drawEllipse",
@@ -97,6 +99,7 @@ class Measuring(QObject):
             "Ctrl+Alt+O",
             tip="Draw ellipses, move and resize them; Return adds one, Delete removes it",
             argument="ellipse",
+            synonyms=("Draw a region",),
         ),
         Action(
             "drawPolygon",
@@ -104,6 +107,7 @@ class Measuring(QObject):
             "Ctrl+Alt+G",
             tip="Click corner by corner; Return or a click on the first one completes the polygon",
             argument="polygon",
+            synonyms=("Draw a region",),
         ),
         Action(
             "drawLine",
@@ -140,12 +144,23 @@ class Measuring(QObject):
             self.choose_tool(shape.value)
             self.tool.add(shape)
 
-    @Action("removeRegion", "&Delete Region", need=commands.SOURCE)
+    @Action(
+        "filterWithin",
+        "&Filter Only in Region",
+        need=commands.AREA,
+        ticked=lambda measuring: measuring._session.within is not None,
+        help="filters",
+    )
+    def filter_within(self) -> None:
+        """Filter the selected region of interest and keep the rest of the picture."""
+        self._session.limit(self._session.within is None)
+
+    @Action("removeRegion", "&Delete Region", need=commands.REGION)
     def remove(self) -> None:
         """Delete the selected region; in a picture or slice, press Delete."""
         self.regions.remove()
 
-    @Action("openRegion", "&Open Region at Full Resolution", need=commands.REGIONS)
+    @Action("openRegion", "&Open Region at Full Resolution", need=commands.REGION)
     def open_region(self) -> None:
         """Open the part of the file in the selected region as a picture, where it is shown at a
         lower resolution.
@@ -191,8 +206,15 @@ class Measuring(QObject):
         self._later.soon()
 
     def _count(self) -> None:
-        state = replace(self._actions.state, regions=len(self.regions.all))
-        self._actions.apply(state)
+        count, selected = len(self.regions.all), self.regions.chosen is not None
+        self._actions.apply(replace(self._actions.state, regions=count, region=selected))
+
+    def _on_area(self) -> None:
+        session = self._session
+        offered = session.kind is Kind.PICTURE and session.region[1] is not None
+        area = offered or session.within is not None
+        self._actions.apply(replace(self._actions.state, area=area))
+        self._actions.tick(self)
 
     def _show_size(self) -> None:
         chosen = self.regions.chosen

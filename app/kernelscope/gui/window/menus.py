@@ -141,7 +141,7 @@ MENUS = (
                     "Regions of In&terest",
                     [
                         ["drawRectangle", "drawEllipse", "drawPolygon", "drawLine", "regionsOff"],
-                        ["openRegion", "removeRegion"],
+                        ["filterWithin", "openRegion", "removeRegion"],
                     ],
                     help="window#measuring",
                 ),
