@@ -68,6 +68,12 @@ def test_every_control_of_every_filter_and_every_entry_of_the_menus_opens_a_page
         for spec in filters.discover(kind).values():
             window.session.set_filter(spec.id)
             assert place_of(window.panel.filter_box) == filter_page(spec)
+            page = window.pages[kind].canvas
+            assert place_of(page) == place_of(window.panel) == filter_page(spec)
+            window.measuring.choose_tool("rectangle")
+            assert place_of(page) == "window#measuring"
+            window.measuring.choose_tool("")
+            assert place_of(page) == filter_page(spec)
             for widget in controls(window):
                 place = place_of(widget)
                 assert place, widget.objectName()

@@ -220,6 +220,7 @@ class WithinBox(QCheckBox):
     def __init__(self, session: Session, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("within")
+        set_help(self, "window#measuring")
         self._session = session
         self.toggled.connect(session.limit)
         session.follow(self._show, early=True)
@@ -570,8 +571,7 @@ class ParameterPanel(QScrollArea):
         self._show_values()
         self._show_colours()
         self._current.show()
-        for widget in (self.filter_box, self._parameters, self._summary):
-            set_help(widget, filter_page(spec))
+        set_help(self, filter_page(spec))
         if self._session.offers_3d:
             set_help(self._dimensions, f"{filter_page(spec)}#volumes-in-3-d")
         self._title.setText(spec.name)

@@ -24,6 +24,7 @@ from kernelscope.gui.session.subject import (
 from kernelscope.gui.viewer.region_tool import RegionTool
 from kernelscope.gui.widgets import commands
 from kernelscope.gui.widgets.commands import Action, choice
+from kernelscope.gui.widgets.parts import set_help
 from kernelscope.gui.window.dock_list import DockName
 from kernelscope.gui.window.frame import Frame
 from kernelscope.gui.window.live import Live
@@ -130,7 +131,9 @@ class Measuring(QObject):
             tool.drop_draft()
             if name:
                 tool.shape = Shape(name)
-            self._frame.pages[kind].canvas.set_tool(tool if name else None)
+            canvas = self._frame.pages[kind].canvas
+            canvas.set_tool(tool if name else None)
+            set_help(canvas, "window#measuring" if name else "")
         self._shape = name
         self._actions.tick(self)
         if name:

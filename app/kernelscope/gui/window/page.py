@@ -22,7 +22,7 @@ from kernelscope.gui.model.drawn_view import DrawnView, Pyramid
 from kernelscope.gui.model.history import Moment, Opened, Part, parts_of
 from kernelscope.gui.model.slice_previews import place_of
 from kernelscope.gui.session.canvas_view import DRAWN, SEEN, SLICES
-from kernelscope.gui.session.session import KIND, SETTINGS, VIEW
+from kernelscope.gui.session.session import FILTER, KIND, SETTINGS, VIEW
 from kernelscope.gui.session.subject import (
     COMPONENT,
     MAP,
@@ -42,6 +42,7 @@ from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image
 from kernelscope.images.reduction import is_quick
 from kernelscope.images.volume import Volume
+from kernelscope.teach.manual import filter_page
 
 _MARKED = frozenset({KIND, SETTINGS, MOMENT, RESULT, SHOWN, PART, SEEN, SLICES})
 """Changes after which the output may be of other settings, or no longer."""
@@ -60,7 +61,6 @@ class Page(QWidget, Generic[Opened, Part]):
         super().__init__()
         of_volumes = subject.view.count > 1
         self.setObjectName("volumePage" if of_volumes else "picturePage")
-        set_help(self, "volumes" if of_volumes else "window#looking")
         self._session, self._background = subject.session, background
         self.subject: Subject[Opened, Part] = subject
         self.canvas = canvas = PairView(subject.view)
@@ -82,7 +82,12 @@ class Page(QWidget, Generic[Opened, Part]):
         subject.when({MAP}, self._draw_at_once)
         subject.when({WORK}, self._show_work)
         subject.session.follow(self._on_session)
+        subject.session.when({KIND, FILTER}, self._set_help)
+        self._set_help()
         subject.view.when({DRAWN}, self._on_drawn)
+
+    def _set_help(self) -> None:
+        set_help(self, filter_page(self._session.spec))
 
     def add_bar(self, bar: QWidget) -> None:
         self._column.addWidget(bar)
