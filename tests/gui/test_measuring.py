@@ -9,18 +9,19 @@ import pyqtgraph as pg
 import pytest
 from PySide6.QtCore import QEvent, QPointF, Qt
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QToolButton
+from PySide6.QtWidgets import QApplication, QCheckBox, QLabel, QLineEdit, QToolButton
 from pytestqt.qtbot import QtBot
 
 from kernelscope.gui.docks.measure_panel import ProfileView
 from kernelscope.gui.model.display import Units
+from kernelscope.gui.model.documents import Document
 from kernelscope.gui.model.measurements import Profile, ProfiledPicture, profile
 from kernelscope.gui.model.regions import Interest, Shape
 from kernelscope.gui.widgets.controls import ChoiceBox, WholeBox
 from kernelscope.gui.widgets.parts import ElidedLabel
 from kernelscope.gui.window.dock_list import DockName
 from kernelscope.gui.window.main_window import MainWindow
-from tests.gui.helpers import WIDTH, child, load, press, run, settle, write_picture
+from tests.gui.helpers import WIDTH, Opener, child, load, press, run, settle, write_picture
 from tests.gui.test_viewer import drag, mouse
 
 
@@ -86,6 +87,59 @@ def test_a_tool_brings_its_panel_to_the_front(qtbot: QtBot, loaded: MainWindow) 
     loaded.docks[DockName.MEASURE].hide()
     press(qtbot, loaded, "Ctrl+Alt+R")
     qtbot.waitUntil(lambda: not loaded.measure.visibleRegion().isEmpty())
+
+
+def test_a_panel_that_opened_with_the_tool_closes_where_there_is_no_region(
+    qtbot: QtBot, open_window: Opener, picture: Path, tmp_path: Path
+) -> None:
+    """It took a quarter of the height from the next photograph, and after a restart."""
+    window = open_window(panels=False)
+    dock, other = window.docks[DockName.MEASURE], write_picture(tmp_path / "other.png", 5)
+    load(qtbot, window, picture)
+    press(qtbot, window, "Ctrl+Alt+R")
+    draw(window, (4, 2), (10, 7))
+    assert not dock.isHidden()
+    load(qtbot, window, other)
+    assert dock.isHidden()
+    first, second = window.open_pictures.documents
+
+    def show(document: Document, number: int) -> bool:
+        """Show a picture with so many regions; return whether the panel is open."""
+        window.open_pictures.show(document)
+        settle(qtbot, window)
+        assert len(window.measuring.regions.all) == number
+        return not dock.isHidden()
+
+    assert show(first, 1)
+    dock.close()
+    assert not show(second, 0)
+    assert not show(first, 1), "the user closed it"
+    qtbot.mouseClick(child(window, QToolButton, "measurePanelButton"), LEFT)
+    assert show(second, 0), "the user opened it"
+    dock.close()
+    press(qtbot, window, "Ctrl+Alt+O")
+    assert not dock.isHidden()
+    window.close()
+    assert open_window(panels=False).docks[DockName.MEASURE].isHidden()
+
+
+def test_the_filter_is_limited_to_a_region_beside_its_name(
+    qtbot: QtBot, drawing: MainWindow
+) -> None:
+    box = drawing.measure.findChild(QCheckBox, "measureWithin")
+    assert box.isHidden()
+    drawing.docks[DockName.MEASURE].raise_()
+    draw(drawing, (4, 2), (10, 7))
+    qtbot.waitUntil(box.isVisible)
+    assert box.text() == "Filter only in R1"
+    box.click()
+    assert drawing.session.within == chosen(drawing).area
+    assert child(drawing, QCheckBox, "within").isChecked()
+    drawing.measuring.remove()
+    assert drawing.session.within is not None
+    box.click()
+    assert drawing.session.within is None
+    assert box.isHidden()
 
 
 def test_a_rectangle_is_drawn_and_measured_in_input_and_output(

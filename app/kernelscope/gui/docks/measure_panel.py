@@ -196,9 +196,10 @@ class MeasurePanel(QWidget):
         self._hint = text_label(_EMPTY, "measureHint", "note", parent=self)
         self._table = self._make_table()
         self.profile = ProfileView(self)
-        tools, sides = self._make_tools(), (self._make_figures(), self.profile)
+        self._tools = self._make_tools()
+        sides = self._make_figures(), self.profile
         split = tool_splitter(*sides, name="measureSplit", stretch=(1, 1))
-        in_column(tools, (split, 1), self._hint, of=self)
+        in_column(self._tools, (split, 1), self._hint, of=self)
         self.show_regions()
 
     # --- building ---
@@ -216,7 +217,7 @@ class MeasurePanel(QWidget):
         table.currentItemChanged.connect(self._on_current)
         return table
 
-    def _make_tools(self) -> QWidget:
+    def _make_tools(self) -> FoldingRow:
         self.add_menu = QMenu(self)
         tip = "Add a region in the middle of the view"
         self._add = tool_button("Add", "addRegion", None, tip, menu=self.add_menu)
@@ -267,6 +268,11 @@ class MeasurePanel(QWidget):
         box.setMaximumWidth(10 * self.fontMetrics().averageCharWidth())
         box.valueChanged.connect(lambda _: self._on_typed())
         return box
+
+    def add_tool(self, tool: QWidget) -> None:
+        """Add a control that acts on the selected region, beside its name."""
+        self._tools.append(tool)
+        QWidget.setTabOrder(self._remove, tool)
 
     # --- regions ---
 

@@ -217,9 +217,9 @@ _GPU_OPTIONS = (
 class WithinBox(QCheckBox):
     """Checked, it limits the filter to the selected region, and follows it."""
 
-    def __init__(self, session: Session, parent: QWidget | None = None) -> None:
+    def __init__(self, session: Session, parent: QWidget | None, name: str = "within") -> None:
         super().__init__(parent)
-        self.setObjectName("within")
+        self.setObjectName(name)
         set_help(self, "window#measuring")
         self._session = session
         self.toggled.connect(session.limit)

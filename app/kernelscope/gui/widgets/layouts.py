@@ -38,8 +38,22 @@ class FoldingRow(QWidget):
     def minimumSizeHint(self) -> QSize:
         return QSize(max(self._widths()), self._box.minimumSize().height())
 
+    def append(self, widget: QWidget) -> None:
+        """Add a control to the first group."""
+        layout = self._groups[0].layout()
+        assert isinstance(layout, QBoxLayout)
+        layout.insertWidget(layout.count() - 1, widget)
+
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
+        self._fold()
+
+    def event(self, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.LayoutRequest:  # a control came or went
+            self._fold()
+        return super().event(event)
+
+    def _fold(self) -> None:
         direction = QBoxLayout.Direction
         fits = sum(self._widths()) + self._box.spacing() <= self.width()
         self._box.setDirection(direction.LeftToRight if fits else direction.TopToBottom)

@@ -330,6 +330,8 @@ class PanelButtons(QWidget):
         self._window, self._docks = window, docks
         self._state = WindowState()
         self._buttons: dict[DockName, QToolButton] = {}
+        self._own: dict[DockName, bool] = {}
+        """Panels that opened by themselves, and whether they were left open."""
         for each in DOCKS:
             if each.side is DockSide.BOTTOM:
                 button = switch(each.title, f"{each.name}PanelButton", f"Panel {each.title}")
@@ -338,6 +340,9 @@ class PanelButtons(QWidget):
                     lambda wanted, name=each.name: self._on_clicked(name, wanted)
                 )
                 docks[each.name].visibilityChanged.connect(lambda _: self._show())
+                docks[each.name].toggleViewAction().triggered.connect(
+                    lambda _, name=each.name: self._own.pop(name, None)
+                )
                 self._buttons[each.name] = button
         in_row(*self._buttons.values(), of=self, margins=0, spacing=2)
         dressed(self, "panelButtons", "Panels at the bottom")
@@ -369,7 +374,31 @@ class PanelButtons(QWidget):
         for each in open_:
             each.setVisible(each is dock)
 
+    def open_by_itself(self, name: DockName) -> None:
+        """Open a panel that was not asked for: `follow` may close it again."""
+        if self._docks[name].isHidden():
+            self._own[name] = True
+        self.open(name)
+
+    def follow(self, name: DockName, *, wanted: bool) -> None:
+        """Open or close a panel that opened by itself, unless the user has done either since."""
+        shown = not self._docks[name].isHidden()
+        if self._own.get(name) is not shown:
+            self._own.pop(name, None)
+        elif shown and not wanted:
+            self._own[name] = False
+            self._docks[name].hide()
+        elif wanted and all(each.isHidden() for each in self._at_the_bottom()):
+            self._own[name] = True
+            self.open(name)
+
+    def close_own(self) -> None:
+        """Close the panels that opened by themselves: they do not come back with the layout."""
+        for name in tuple(self._own):
+            self.follow(name, wanted=False)
+
     def _on_clicked(self, name: DockName, wanted: bool) -> None:
+        self._own.pop(name, None)
         if wanted:
             self.open(name)
             return

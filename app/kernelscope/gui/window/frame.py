@@ -26,7 +26,7 @@ from kernelscope.gui.docks.filter_browser import FilterBrowser
 from kernelscope.gui.docks.headline import Headline
 from kernelscope.gui.docks.ladder import Ladder
 from kernelscope.gui.docks.measure_panel import MeasurePanel
-from kernelscope.gui.docks.parameter_panel import ParameterPanel
+from kernelscope.gui.docks.parameter_panel import ParameterPanel, WithinBox
 from kernelscope.gui.docks.quality_panel import QualityPanel
 from kernelscope.gui.docks.runs_panel import RunsPanel
 from kernelscope.gui.docks.steps_panel import StepsPanel
@@ -238,6 +238,7 @@ class Frame(QMainWindow):
         self.panel_buttons = PanelButtons(self, self.docks)
         self.actions_ = Actions(self, self.docks)
         self.actions_.follow = self.panel_buttons.show_state
+        self.measure.add_tool(WithinBox(self.session, self.measure, "measureWithin"))
         self.quality.set_menu(self.actions_.reference_menu)
         self._tool_bar = ToolBar(*self.actions_.tools, parent=self)
         self.addToolBar(self._tool_bar)

@@ -459,6 +459,7 @@ class MainWindow(Frame):
         if self._asks_about_outputs():  # the last to ask: “Quit” is of this moment, none is saved
             event.ignore()
             return
+        self.panel_buttons.close_own()
         self.last_session.close()
         self.settings.flush()
         self.hide()  # closing may take a moment

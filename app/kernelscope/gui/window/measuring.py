@@ -137,7 +137,7 @@ class Measuring(QObject):
         self._shape = name
         self._actions.tick(self)
         if name:
-            self._frame.panel_buttons.open(DockName.MEASURE)
+            self._frame.panel_buttons.open_by_itself(DockName.MEASURE)
             self._frame.pages[self._session.kind].canvas.focus()
 
     def add(self, shape: Shape) -> None:
@@ -184,7 +184,11 @@ class Measuring(QObject):
             self._panel.show_regions_of(self.regions)
             self._shown = self.regions.all
             self._count()
+        self._follow_panel(wanted=bool(self.regions.all))
         self.tool.drop_draft()
+
+    def _follow_panel(self, *, wanted: bool) -> None:
+        self._frame.panel_buttons.follow(DockName.MEASURE, wanted=wanted)
 
     def _on_moment(self) -> None:
         """Show the regions of another file; a filter is limited to none that it does not have."""
@@ -198,6 +202,8 @@ class Measuring(QObject):
     def _on_regions(self) -> None:
         self._shown = self.regions.all
         self._count()
+        if self._shown:
+            self._follow_panel(wanted=True)
         self._frame.pages[self._session.kind].canvas.update_regions()
         self._panel.show_regions()
         self._show_size()
