@@ -26,8 +26,7 @@ from kernelscope.filters.collaborative.model import (
     Numbers,
     numbers,
 )
-from kernelscope.filters.shared.extremes import extreme
-from kernelscope.filters.shared.vectors import of_lanes
+from kernelscope.filters.shared.vectors import of_lanes, padded_row
 from kernelscope.schema.borders import Border
 from tests.filters import apply
 from tests.filters.test_sliding_dct import (
@@ -431,4 +430,4 @@ def test_samples_without_a_value_stay_alone() -> None:
 def test_vectors_are_refused_to_code_that_calls_what_they_have_not() -> None:
     """A helper that had been renamed would have stayed one of single numbers."""
     with pytest.raises(KeyError):
-        of_lanes(extreme)
+        of_lanes(padded_row)

@@ -113,7 +113,7 @@ class JitKernel:
 
     It runs without the GIL and must not allocate memory per pixel. `fastmath` are LLVM flags, for
     float kernels that gain from reordering sums. `inline` makes the function part of its callers,
-    however large it is. `plain`: see `_Mark.plain`.
+    however large it is. `plain`: see `_KernelMark.plain`.
     """
 
     def __init__(
@@ -287,7 +287,7 @@ def intrinsic(emit: Callable[..., Any], result: str = "void") -> Any:
 
 
 @dataclass(frozen=True)
-class _Mark:
+class _KernelMark:
     """Marks a function as a CPU kernel (decorator)."""
 
     inline: bool = False
@@ -297,7 +297,7 @@ class _Mark:
         return JitKernel(function, inline=self.inline, plain=self.is_plain)
 
     @property
-    def plain(self) -> _Mark:
+    def plain(self) -> _KernelMark:
         """The mark of one whose loops LLVM does not vectorise, nor what is inlined into them.
 
         Each kernel of level *serial* with its own loop needs it. One that other levels have as well
@@ -306,9 +306,9 @@ class _Mark:
         return replace(self, is_plain=True)
 
 
-kernel = _Mark()
+kernel = _KernelMark()
 
-inlined = _Mark(inline=True)
+inlined = _KernelMark(inline=True)
 """For kernels that become part of their callers, as they are called for every sample: a call passes
 arrays field by field, which takes as long as adding up nine cells."""
 
