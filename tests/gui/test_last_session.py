@@ -11,7 +11,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from PySide6.QtWidgets import QComboBox, QDialog
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QComboBox, QDialog, QToolButton
 from pytestqt.qtbot import QtBot
 
 from kernelscope.engine.request import RunSettings
@@ -26,7 +27,7 @@ from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.window.dock_list import DockName
 from kernelscope.gui.window.last_session import STATE_VERSION, Kept
 from kernelscope.gui.window.main_window import MainWindow
-from tests.gui.helpers import Opener, child, dialog, load, run, settle, write_picture
+from tests.gui.helpers import Opener, child, dialog, load, run, settle, shown, write_picture
 from tests.gui.test_drops import drop
 from tests.gui.test_open_pictures import documents
 from tests.gui.test_volume_page import titles, voxels, write
@@ -144,9 +145,7 @@ def test_the_session_before_is_opened_again_with_its_steps(
     second = open_window()
     load(qtbot, second, SAMPLES[0].path)
     assert second.actions_["reopenSession"].isEnabled()
-    assert second.last_session.offer == (
-        "File > Reopen Last Session opens a.png and 1 more again, with their steps."
-    )
+    assert second.last_session.offer == "Reopen a.png, b.png"
     second.actions_["reopenSession"].trigger()
     qtbot.waitUntil(lambda: [each.title for each in documents(second)] == ["a.png", "b.png"])
     qtbot.waitUntil(lambda: second.session.subject.input is second.session.subject.source)
@@ -205,7 +204,7 @@ def test_files_with_channels_and_times_are_opened_again(
     first.close()
 
     second = open_window()
-    assert "opens film.ome.tif and 1 more" in second.last_session.offer
+    assert second.last_session.offer == "Reopen film.ome.tif, bold.nii.gz"
     second.actions_["reopenSession"].trigger()
     qtbot.waitUntil(lambda: sorted(each.title for each in documents(second)) == names)
     settle(qtbot, second)
@@ -250,9 +249,42 @@ def test_samples_alone_leave_what_was_kept_before(
     window = open_window()
     load(qtbot, window, SAMPLES[0].path)
     window.close()
-    assert open_window().last_session.offer == (
-        "File > Reopen Last Session opens ramp.png again, with its steps."
-    )
+    assert open_window().last_session.offer == "Reopen ramp.png"
+
+
+def test_the_sample_of_the_start_has_its_own_filter_and_a_button_opens_the_files(
+    qtbot: QtBot, open_window: Opener, picture: Path
+) -> None:
+    """It had the last filter of a photograph, and looked as if nothing was done to it."""
+
+    def start() -> tuple[MainWindow, QToolButton]:
+        window = open_window()
+        window.open_first(None)
+        qtbot.waitUntil(lambda: shown(window) == SAMPLES[0].path.name)
+        (found,) = window.findChildren(QToolButton, "reopenSessionTool")
+        return window, found
+
+    window, button = start()
+    assert not button.isVisible(), "there is no session before"
+    window.session.set_filter("mean")
+    window.close()
+    window, button = start()
+    assert window.session.filter_id == "mean", "the sample was worked on last"
+    assert not button.isVisible()
+    load(qtbot, window, picture)
+    window.session.set_filter("median")
+    window.session.set_values("median", {"size": 9})
+    window.session.set_filter("nlm")
+    window.close()
+    window, button = start()
+    assert window.session.filter_id == "median"
+    assert window.session.require().step.parameters["size"] == 3
+    assert button.isVisible()
+    assert button.text() == f"Reopen {picture.name}"
+    qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: shown(window) == picture.name)
+    qtbot.waitUntil(lambda: not button.isVisible())
+    assert window.session.filter_id == "nlm"
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from kernelscope.base.errors import AppError
 from kernelscope.base.text import one_line
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.request import RunSettings
+from kernelscope.files import SAMPLES
 from kernelscope.gui.model.documents import Document
 from kernelscope.gui.model.pipeline import Pipeline
 from kernelscope.gui.session.session import OF_SETTINGS, Session
@@ -37,6 +38,7 @@ _LAYOUT = (QEvent.Type.Move, QEvent.Type.Resize, QEvent.Type.Show, QEvent.Type.H
 class Kept(NamedTuple):
     paths: tuple[Path, ...] = ()
     steps: Mapping[Path, Pipeline] = {}
+    front: Path | None = None  # the picture that was in front, which may be a sample
 
     def to_text(self) -> str:
         steps = {
@@ -47,7 +49,9 @@ class Kept(NamedTuple):
             }
             for path, pipeline in self.steps.items()
         }
-        content = {"files": [str(each) for each in self.paths], "steps": steps}
+        content: dict[str, Any] = {"files": [str(each) for each in self.paths], "steps": steps}
+        if self.front is not None:
+            content["front"] = str(self.front)
         return json.dumps(content, ensure_ascii=False)
 
     @classmethod
@@ -58,6 +62,7 @@ class Kept(NamedTuple):
         with contextlib.suppress(ValueError, TypeError, LookupError):
             content = json.loads(text)
             found = cls(tuple(Path(each) for each in content["files"]))
+            found = found._replace(front=Path(content["front"]))
         steps: dict[Path, Pipeline] = {}
         for path in found.paths:
             with contextlib.suppress(AppError, AssertionError, ValueError, TypeError, LookupError):
@@ -88,39 +93,46 @@ class LastSession(Watcher):
         return bool(self._before.paths)
 
     @property
+    def of_sample(self) -> bool:
+        """Whether the sample of the start was in front, so that the last filter is meant for it."""
+        return self._before.front == SAMPLES[0].path
+
+    @property
     def offer(self) -> str:
-        """A sentence that names the files; empty without any."""
-        if not self.is_there:
-            return ""
-        first, *others = self._before.paths
-        more = f" and {len(others)} more" if others else ""
-        steps = f", with {'their' if others else 'its'} steps" if self._before.steps else ""
-        return f"File > Reopen Last Session opens {one_line(first.name)}{more} again{steps}."
+        """The text of a button that opens the files."""
+        names = [one_line(each.name) for each in self._before.paths]
+        more = f" and {len(names) - 2} more" if len(names) > 2 else ""
+        return f"Reopen {', '.join(names[:2])}{more}"
 
     @Action(
         "reopenSession",
         "Reopen &Last Session",
         need=commands.EARLIER,
+        icon="load",
         help="window#opening-and-saving",
     )
     def reopen(self) -> None:
         """Open the files again that were open when the program was closed, each with its steps."""
-        paths, steps = self._before
-        self._session.carried = dict(steps)
-        self._pictures.open_all(paths)
+        self._session.carried = dict(self._before.steps)
+        self._pictures.open_all(self._before.paths)
 
     def _keep_files(self) -> None:
         """Keep the open files; with nothing but samples, those that were kept before."""
-        paths = tuple(self._pictures.files(first=self._pictures.documents.current))
+        current = self._pictures.documents.current
+        shown = current.locate() if current is not None else None
+        front = shown.absolute() if shown is not None else None
+        paths = tuple(self._pictures.files(first=current))
         if not paths:
+            before = Kept.from_text(self._settings.text(_KEY))
+            self._settings.set_text(_KEY, before._replace(front=front).to_text())
             return
         steps = {path: each for path, each in self._session.carried.items() if path in paths}
         for document in self._pictures.documents:
             path, pipeline = document.locate(), self._steps_of(document)
             if path is not None and pipeline is not None:
                 steps[path.absolute()] = pipeline
-        kept = Kept(paths, {path: each for path, each in steps.items() if path in paths})
-        self._settings.set_text(_KEY, kept.to_text())
+        steps = {path: each for path, each in steps.items() if path in paths}
+        self._settings.set_text(_KEY, Kept(paths, steps, front).to_text())
 
     def _steps_of(self, document: Document) -> Pipeline | None:
         subject, moment = self._session.subject, document.history.current

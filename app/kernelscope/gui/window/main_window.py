@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from PySide6.QtCore import QTimer
+from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import QToolButton, QWidget
 
@@ -34,7 +34,7 @@ from kernelscope.files import SAMPLES
 from kernelscope.gui.model.comparison import View
 from kernelscope.gui.model.documents import describe_memory
 from kernelscope.gui.model.gallery import LONG_SECONDS
-from kernelscope.gui.session.session import FILTER, KIND, OF_SETTINGS
+from kernelscope.gui.session.session import FILTER, FIRST_FILTER, KIND, OF_SETTINGS
 from kernelscope.gui.session.subject import (
     INPUT,
     MOMENT,
@@ -81,6 +81,8 @@ _GREETING = (
 
 _OF_ACTIONS = frozenset({KIND, FILTER, MOMENT, REFERENCE, RESULT, REVERTED, SETTLED})
 """Changes after which other actions are possible."""
+
+_OFFER_LETTERS = 44  # of the names in the tool bar: all its buttons fit at 1280 pixels
 
 _SAVE, _SAVE_ALL = "Save…", "Save Filtered Volumes…"
 
@@ -220,8 +222,13 @@ class MainWindow(Frame):
         self._cold, self._greets = True, path is None
         if path is not None and more:
             self.file_dialogs.open_all((path, *more))
-        else:
-            self.file_dialogs.open(path or SAMPLES[0].path)
+            return
+        if path is None:
+            self._offer_last_session()
+            if not self.last_session.of_sample:  # the last filter was meant for another picture
+                self.session.set_filter(FIRST_FILTER)
+                self.session.reset()
+        self.file_dialogs.open(path or SAMPLES[0].path)
 
     @Action("quit", "&Quit", "Ctrl+Q")
     def quit(self) -> None:
@@ -298,6 +305,11 @@ class MainWindow(Frame):
         self.actions_.mark_filter(self.session.filter_id)
         parts = (part for owner in (self, self.files) for part in vars(owner).values())
         self.actions_.bind(self, *parts)
+        reopening = self.actions_["reopenSession"]
+        room = _OFFER_LETTERS * self.fontMetrics().averageCharWidth()
+        offer, cut = self.last_session.offer, Qt.TextElideMode.ElideMiddle
+        reopening.setIconText(self.fontMetrics().elidedText(offer, cut, room).replace("&", "&&"))
+        self._tool_bar.offer(reopening, False)
         self.runner.changed.connect(self._refresh_actions)
         self.runner.aside_finished.connect(self.run_shelf.choose_shown)
         self.runner.finished.connect(lambda result, _: self.companions.add_result(result))
@@ -321,10 +333,10 @@ class MainWindow(Frame):
         if fields & {KIND, INPUT} and subject.source is not None:
             self.setWindowTitle(f"{subject.moment.source.title} – Kernelscope")
         if INPUT in fields:
-            greeting = self.last_session.offer or _GREETING
-            more = greeting if self._greets else self.session.take_notice()
+            more = _GREETING if self._greets else self.session.take_notice()
             self.show_status("  ".join(filter(None, (subject.announce(), more))))
             self._greets = False
+            self._offer_last_session()
             if self.focusWidget() in (None, self.panel):  # the one after the start
                 self.page.canvas.focus()
             if not self.session.live:  # otherwise live runs prepare the code
@@ -336,6 +348,11 @@ class MainWindow(Frame):
             self._refresh_actions()
         elif SHOWN in fields:
             self.actions_.apply(replace(self.actions_.state, difference=subject.has_difference))
+
+    def _offer_last_session(self) -> None:
+        """Offer the files of the last session in the tool bar, until any is open."""
+        offered = self.last_session.is_there and not self.open_pictures.files()
+        self._tool_bar.offer(self.actions_["reopenSession"], offered)
 
     def _offer_filters(self) -> None:
         """Let the filter be chosen in one place: the browser, or the list while that is closed."""

@@ -178,7 +178,10 @@ MENUS = (
     ),
 )
 
-TOOL_BAR = [["open", "save"], ["denoise", "run", "cancel"], [LEARN.id]], [["gpuInfo"]]
+TOOL_BAR = (
+    [["open", "save"], ["denoise", "run", "cancel"], [LEARN.id, "reopenSession"]],
+    [["gpuInfo"]],
+)
 """Ids of actions and of a menu in the tool bar, in groups: on the left, and at the far right."""
 
 
