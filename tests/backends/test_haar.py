@@ -9,7 +9,12 @@ import pytest
 from numpy.typing import NDArray
 
 from kernelscope.backends.cuda.components import PASSES, SEARCH_BYTES
-from kernelscope.filters.shared.mri_sigma import FLATTEST, estimate_component, estimate_global
+from kernelscope.filters.shared.mri_sigma import (
+    FLATTEST,
+    estimate_component,
+    estimate_global,
+    estimates_by_share,
+)
 from kernelscope.schema.samples import Components, NoiseMedians
 from tests.backends import emulated
 from tests.backends.emulated import needs_compiler
@@ -91,11 +96,10 @@ def test_the_same_bits_as_the_host(
 def test_the_share_and_the_stride_count() -> None:
     volume = component("noise", (9, 12, 33), 0)
     planes = volume[..., np.newaxis]
-    wanted = {estimate_global(volume, False, share) for share in (0.1, FLATTEST, 1)}
-    assert len(wanted) == 3
-    for share in (0.1, FLATTEST, 1):
+    shares = (0.1, FLATTEST, 1)
+    wanted = estimates_by_share(volume, False, *shares)
+    assert len(set(wanted)) == 3
+    for share, sigma in zip(shares, wanted, strict=True):
         low, high = middles(planes, share, 2, grid=2)[0, :2].tolist()
-        assert (low + high) / 2 / 0.6744897501960817 == pytest.approx(
-            estimate_global(volume, False, share), rel=1e-15
-        )
+        assert (low + high) / 2 / 0.6744897501960817 == pytest.approx(sigma, rel=1e-15)
     assert not np.array_equal(middles(planes, 0.5, 2, 2), middles(planes, 0.5, 4, 2))

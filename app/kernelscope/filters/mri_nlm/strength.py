@@ -26,11 +26,15 @@ from numpy.typing import NDArray
 from kernelscope.base.jit import Array, Line, Number, Record, Voxels, kernel
 from kernelscope.base.parallel import on_cores
 from kernelscope.filters.mri_nlm.cpu import reach_of
-from kernelscope.filters.shared.mri_noise import is_rician, least_sigmas, resolve
+from kernelscope.filters.shared.mri_noise import (
+    is_rician,
+    least_sigmas,
+    resolve,
+    weights_and_strength,
+)
 from kernelscope.filters.shared.mri_sigma import (
     cut_out,
     estimate_around,
-    estimate_global,
     rician_factor,
     rician_share,
 )
@@ -39,10 +43,6 @@ from kernelscope.filters.shared.non_local import add_moments, fused, of_least_er
 from kernelscope.schema.samples import Pixels
 
 Radii = tuple[int, int, int]
-
-_FLATTEST = 0.25
-"""Share of the blocks of a head from which the noise is measured in order to estimate beta. Detail
-that is mistaken for noise is smoothed away, so that it does more harm there than in the weights."""
 
 BETAS = 2.0 ** np.arange(-3, 2.01, 0.5)
 """Strengths that are tried."""
@@ -329,13 +329,19 @@ def draw_voxels(
     places = np.empty_like(drawn)
     places[:, order] = drawn
     noise = noise_at(places) ** 2
-    steps = list(product((-1, 0, 1) if deep else (0,), (-1, 0, 1), (-1, 0, 1)))
-    power = np.zeros_like(noise)
-    for step in steps:
-        z, y, x = np.clip(places + step, 0, shape - 1).T
-        power += np.square(source[z, y, x].astype(np.float64)) / len(steps)
     if rician:
-        has_signal = power > _SIGNAL * noise
+        steps = list(product((-1, 0, 1) if deep else (0,), (-1, 0, 1), (-1, 0, 1)))
+        has_signal = np.zeros(noise.shape, bool)
+        for first in range(0, len(places), count):
+            part = slice(first, first + count)
+            power = np.zeros_like(noise[part])
+            for step in steps:
+                z, y, x = np.clip(places[part] + step, 0, shape - 1).T
+                power += np.square(source[z, y, x].astype(np.float64)) / len(steps)
+            has_signal[part] = power > _SIGNAL * noise[part]
+            usable = (has_signal & (noise > 0)).any(axis=1)
+            if usable.sum() >= max(count, _FEWEST):
+                break  # no further ones are chosen below
         if has_signal.any(axis=1).sum() >= _FEWEST:
             noise = np.where(has_signal, noise, 0)
     chosen = np.flatnonzero(noise.any(axis=1))[:count]
@@ -420,7 +426,7 @@ def suggest_beta(source: Pixels, parameters: Mapping[str, Any]) -> float:
     if resolved["sigma_from"] == "given":
         noise_at = divisors_at = same(resolved["sigma"])
         if parameters["sigma_from"] == "volume":
-            flat = [estimate_global(source[..., c], rician, _FLATTEST) for c in range(components)]
+            flat = [sigma for _, sigma in weights_and_strength(source, rician)]
             noise_at = same(np.maximum(flat, least))
     else:
         sigma_map = resolved.get("sigma_map") or map_sigma(source, least, rician, deep)

@@ -12,7 +12,13 @@ from numpy.typing import NDArray
 from kernelscope.base.errors import InvalidImage, InvalidParameter
 from kernelscope.base.parallel import in_parts
 from kernelscope.base.remembered import remembered
-from kernelscope.filters.shared.mri_sigma import estimate_component, estimate_global, estimate_local
+from kernelscope.filters.shared.mri_sigma import (
+    FLATTEST,
+    FLATTEST_FOR_BETA,
+    estimate_component,
+    estimate_local,
+    estimates_by_share,
+)
 from kernelscope.filters.shared.mri_sigma_map import estimate_smooth, map_sigma
 from kernelscope.filters.shared.noise_model import NoiseKind
 from kernelscope.filters.shared.stack_noise import NOISE_STEPS, find_noises, in_words
@@ -206,14 +212,26 @@ def resolve(source: Pixels | Components, parameters: Mapping[str, Any]) -> Mappi
 
 def _global_sigmas(source: Pixels | Components, rician: bool) -> list[float]:
     """Return the sigma of each component, estimated once."""
-    name = "sigma", rician
     if isinstance(source, Components):
+        name = "sigma", rician
         return [
             remembered(part, name, partial(estimate_component, source, number, rician))
             for number, part in enumerate(source.parts)
         ]
-    each = range(source.shape[3])
-    return remembered(source, name, lambda: [estimate_global(source[..., c], rician) for c in each])
+    return [sigma for sigma, _ in weights_and_strength(source, rician)]
+
+
+def weights_and_strength(source: Pixels, rician: bool) -> list[list[float]]:
+    """Return the sigma for weights and that for their strength of each component.
+
+    Once for both: their blocks are the same, and so is the air.
+    """
+
+    def find() -> list[list[float]]:
+        parts = np.moveaxis(source, 3, 0)
+        return [estimates_by_share(part, rician, FLATTEST, FLATTEST_FOR_BETA) for part in parts]
+
+    return remembered(source, ("sigmas", rician), find)
 
 
 def measure(

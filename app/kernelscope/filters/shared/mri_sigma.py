@@ -85,19 +85,27 @@ def rician_factor(power: NDArray[np.float64]) -> NDArray[np.float64]:
 FLATTEST = 0.5
 """Share of the object's blocks that count, those with the least edges."""
 
+FLATTEST_FOR_BETA = 0.25
+"""The same where the strength of MRI NLM is estimated. Detail that is mistaken for noise is
+smoothed away, so that it does more harm there than in the weights."""
+
 _SLACK = 1e-9
 """Sums of floats differ in their last bits by their order: a block is as bright as the average one
 within this share of the brightest."""
 
 
-def estimate_global(volume: NDArray[Any], rician: bool = True, flattest: float = FLATTEST) -> float:
+def estimate_global(volume: NDArray[Any], rician: bool = True) -> float:
     """Return sigma of the noise in a volume, in its units: of air, if there is, or of the object.
 
     - `volume`: shape (depth, height, width).
     - `rician`: False for Gaussian noise, of which air does not show more than the object does.
-    - `flattest`: see `object_sigma`.
     """
-    found = object_sigma(volume, rician, flattest)
+    return estimates_by_share(volume, rician, FLATTEST)[0]
+
+
+def estimates_by_share(volume: NDArray[Any], rician: bool, *flattest: float) -> list[float]:
+    """Return `estimate_global` for each share of the object's blocks, see `object_sigmas`."""
+    found = object_sigmas(volume, rician, *flattest)
     return _beside_air(found, volume) if rician else found
 
 
@@ -169,7 +177,7 @@ def air_sigma(volume: NDArray[Any]) -> float | None:
     if volume.dtype.kind != "f" and sigma < _ROUNDED:
         return None
     rounding = 0.0 if volume.dtype.kind == "f" else 0.5
-    inside = squares[:, air][:: max(1, _AIR**2 * int(air.sum()) // _MOST_SQUARES)]
+    inside = squares[:: max(1, _AIR**2 * int(air.sum()) // _MOST_SQUARES), air]
     shares, values = np.transpose(_QUANTILES)
     away = np.abs(np.quantile(inside, shares) - values * sigma)
     if (away > _ALIKE * values * sigma + rounding).any():
@@ -185,17 +193,17 @@ def air_sigma(volume: NDArray[Any]) -> float | None:
     return None if len(away) and np.square(away).mean() > _UNEVEN**2 else sigma
 
 
-def _beside_air(found: float, volume: NDArray[Any]) -> float:
-    """Return sigma of the air unless the estimate from the object is less than that."""
+def _beside_air(found: list[float], volume: NDArray[Any]) -> list[float]:
+    """Return sigma of the air in place of estimates from the object that are not less than that."""
     air = air_sigma(volume)
-    return found if air is None or found < _STRONGER * air else air
+    return [each if air is None or each < _STRONGER * air else air for each in found]
 
 
 # The object ---------------------------------------------------------------------------
 
 
-def object_sigma(volume: NDArray[Any], rician: bool = True, flattest: float = FLATTEST) -> float:
-    """Return sigma of the noise in the object, in the units of a volume.
+def object_sigmas(volume: NDArray[Any], rician: bool, *flattest: float) -> list[float]:
+    """Return sigma of the noise in the object, in the units of a volume, for each share of blocks.
 
     The object-based estimate of Coupé et al., "Robust Rician noise estimation for MR images",
     Medical Image Analysis 14, 2010: the median absolute deviation of the finest diagonal
@@ -211,13 +219,16 @@ def object_sigma(volume: NDArray[Any], rician: bool = True, flattest: float = FL
       less structure in and are noisier themselves.
     """
     if math.prod(volume.shape) == 1:
-        return 0.0
+        return [0.0] * len(flattest)
     means, edges, details = _haar(volume)
     largest = np.abs(means).max()
     inside = means >= means.mean(dtype=np.float64) - _SLACK * float(largest)
-    inside &= edges <= np.quantile(edges[inside], flattest, method="lower")
-    medians = NoiseMedians(_middles(details[inside]), _middles(means[inside]))
-    return _sigma_of(medians, rician)
+    sigmas = []
+    for most in np.quantile(edges[inside], flattest, method="lower"):
+        flat = inside & (edges <= most)
+        medians = NoiseMedians(_middles(details[flat]), _middles(means[flat]))
+        sigmas.append(_sigma_of(medians, rician))
+    return sigmas
 
 
 def estimate_component(source: Components, number: int, rician: bool) -> float:
@@ -227,7 +238,7 @@ def estimate_component(source: Components, number: int, rician: bool) -> float:
         medians = source.noise_medians(number, FLATTEST, _stride(volume.shape))
         if medians is not None:
             found = _sigma_of(medians, rician)
-            return _beside_air(found, volume) if rician else found
+            return _beside_air([found], volume)[0] if rician else found
     return estimate_global(volume, rician)
 
 
