@@ -37,6 +37,7 @@ from kernelscope.schema.crop import Box
 
 IMAGE = Image.from_array(np.zeros((1000, 2000), np.uint8))
 SCAN = Scan((Volume.from_array(np.ones((4, 5, 6), np.float32), "volume"),))
+HEAD = Scan((Volume.from_array(np.ones((40, 200, 300), np.float32), "head"),))
 VISIBLE = Region(100, 200, 400, 600)
 
 
@@ -123,6 +124,24 @@ def test_a_slow_filter_shows_as_much_as_there_is_time_for(resting: bool, limit: 
     assert isinstance(part.region, Region)
     assert VISIBLE.contains(part.region)
     assert cost(part) == pytest.approx(limit, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("request_", "view"),
+    [
+        (wanted(), VISIBLE),
+        (wanted("mri_nlm", HEAD), Box.slice_of(HEAD.shape, 0, 7)),
+    ],
+)
+def test_a_part_that_is_nearly_the_view_is_not_computed_before_it(
+    request_: Request, view: Any
+) -> None:
+    """MRI NLM of a head computed 181×216 of a slice, and then all of its 181×217."""
+    for share, is_all in ((1.24, True), (1.26, False)):
+        cost = per_pixel(share * RESTING / pixels_of(replace(request_, region=view)))
+        first = next_run(request_, view, cost, resting=True)
+        assert first is not None
+        assert (first.region == view) is is_all
 
 
 def test_all_of_the_view_may_take_longer_once_a_part_of_it_is_shown() -> None:
@@ -282,8 +301,7 @@ def test_several_steps_are_sure_once_each_of_them_is() -> None:
 
 
 def test_a_slice_is_measured_again_by_a_small_part_of_it() -> None:
-    scan = Scan((Volume.from_array(np.ones((40, 200, 300), np.float32), "volume"),))
-    request, box = wanted("mri_nlm", scan), Box.slice_of((40, 200, 300, 1), 0, 7)
+    request, box = wanted("mri_nlm", HEAD), Box.slice_of(HEAD.shape, 0, 7)
     pace = Pace()
     part = replace(request, region=box.middle((1, 48, 48)))
     for _ in range(3):
@@ -292,7 +310,7 @@ def test_a_slice_is_measured_again_by_a_small_part_of_it() -> None:
         assert again.region == part.region
         pace.record(part, 2.0)
     assert run_to_measure(request, box, pace) is None
-    other = Box.slice_of((40, 200, 300, 1), 2, 7)
+    other = Box.slice_of(HEAD.shape, 2, 7)
     assert run_to_measure(request, other, pace) is not None, "it is across another axis"
 
 

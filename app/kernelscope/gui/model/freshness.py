@@ -34,6 +34,9 @@ LOOKING = 12.0
 once the user pauses and a part of it is shown: a photograph is judged by all that is in view, and
 not by a piece of it."""
 
+_MORE = 5 / 4
+"""Factor by which a part has to grow to be worth computing again with all that it has already."""
+
 EMULATING = 1.0  # seconds that a run on the emulated GPU may take without Run, once the user pauses
 
 EMULATED_SIDE = 48
@@ -188,7 +191,7 @@ def is_worthwhile(
     after: Any = new
     if before.contains(after):
         return False
-    return new == visible or not after.contains(before) or 4 * new.pixels >= 5 * shown.pixels
+    return new == visible or not after.contains(before) or new.pixels >= _MORE * shown.pixels
 
 
 def run_to_measure(wanted: Request, visible: Region | Box | None, pace: Pace) -> Request | None:
@@ -240,8 +243,10 @@ def next_run(  # noqa: C901 - one list of cases, in order
         if measuring is not None:
             return measuring
     limit = MOVING if not resting else LOOKING if looking else RESTING
+    # All of the view follows at a pause: a part that is nearly all of it would double the time.
+    of_view = _MORE * RESTING if limit == RESTING else limit
     if isinstance(visible, Box):
-        return _slice(wanted, visible, expect, limit)
+        return _slice(wanted, visible, expect, limit, of_view)
     if wanted.by_slices or wanted.then or spec.uncroppable(wanted.step.parameters):
         return _whole_or_nothing(wanted, whole)
     if visible is None:
@@ -252,7 +257,7 @@ def next_run(  # noqa: C901 - one list of cases, in order
     if cost is None:
         return _part(wanted, _middle(visible, PROBE_SIDE * PROBE_SIDE))
     # While the hand rests, larger parts show that the cost of small ones was mostly overhead.
-    if cost <= limit:
+    if cost <= of_view:
         return _part(wanted, visible)
     pixels = visible.pixels * limit / cost
     part = _middle(visible, pixels)
@@ -277,9 +282,16 @@ def _emulated(
 
 
 def _slice(
-    wanted: Request, box: Box, expect: Callable[[Request], float | None], limit: float
+    wanted: Request,
+    box: Box,
+    expect: Callable[[Request], float | None],
+    limit: float,
+    of_all: float,
 ) -> Request | None:
-    """Return the request for a slice of a volume, or for as much of it as there is time for."""
+    """Return the request for a slice of a volume, or for as much of it as there is time for.
+
+    - `limit`, `of_all`: seconds that a part and all of it may take.
+    """
     request = replace(wanted, region=box)
     cost = expect(request)
     if wanted.by_slices and wanted.step.filter.uncroppable(wanted.step.parameters):
@@ -287,7 +299,7 @@ def _slice(
     if cost is None:
         side = PROBE_SIDE if wanted.by_slices else _PROBE_OF_SLICE
         return replace(wanted, region=box.middle((side, side, side)))
-    if cost <= limit:
+    if cost <= of_all:
         return request
     part = _middle_of_slice(box, limit / cost)
     both = zip(part.sides, box.sides, strict=True)
@@ -311,7 +323,7 @@ def _measuring(wanted: Request, expect: Callable[[Request], float | None]) -> Re
     if wanted.done or not first.has_boxes or expect(first) is not None:
         return None
     shape, axis = first.source.shape, first.step.axis if first.by_slices else 0
-    return _slice(first, Box.slice_of(shape, axis, shape[axis] // 2), expect, RESTING)
+    return _slice(first, Box.slice_of(shape, axis, shape[axis] // 2), expect, RESTING, RESTING)
 
 
 def _whole_or_nothing(wanted: Request, cost: float | None) -> Request | None:
