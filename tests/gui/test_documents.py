@@ -11,8 +11,15 @@ from pytestqt.qtbot import QtBot
 
 from kernelscope.engine.request import Request, RunSettings
 from kernelscope.engine.result import Result
+from kernelscope.engine.step import Step
 from kernelscope.engine.timing import Stage
-from kernelscope.gui.model.documents import MOST_CLOSED, Document, Documents, describe_memory
+from kernelscope.gui.model.documents import (
+    MOST_CLOSED,
+    SAVED,
+    Document,
+    Documents,
+    describe_memory,
+)
 from kernelscope.gui.model.gallery import Gallery
 from kernelscope.gui.model.history import History, Moment
 from kernelscope.gui.widgets.messages import AboutDialog
@@ -207,3 +214,17 @@ def test_about_shows_the_memory(qtbot: QtBot, window: MainWindow, picture: Path)
     text = dialog(qtbot, window, AboutDialog).findChild(QLabel, "memory").text()
     assert text.startswith("Memory: ")
     assert " MiB in all, with libraries and compiled code. Pictures: undo 0 of 2048 MiB" in text
+
+
+def test_a_picture_with_settings_but_no_output_is_not_as_it_was_opened() -> None:
+    each = document("a")
+    each.note_state(())
+    assert each.state == 0
+    each.history.amend(settings=RunSettings(Step.create("nlm")))  # at a pause; a part is drawn
+    each.note_state(())
+    assert each.state == 1
+    each.note_state({each.history.current.source})
+    each.sleep()
+    each.wake(Image.from_array(np.zeros((100, 100), np.uint8), "a"))
+    each.note_state(())
+    assert each.state == SAVED

@@ -204,13 +204,59 @@ def test_files_with_channels_and_times_are_opened_again(
     first.close()
 
     second = open_window()
-    assert second.last_session.offer == "Reopen film.ome.tif, bold.nii.gz"
+    assert second.last_session.offer == "Reopen bold.nii.gz, film.ome.tif"
     second.actions_["reopenSession"].trigger()
-    qtbot.waitUntil(lambda: sorted(each.title for each in documents(second)) == names)
+    qtbot.waitUntil(lambda: [each.title for each in documents(second)] == names)
     settle(qtbot, second)
     film = next(each for each in documents(second) if each.title == names[1])
     second.open_pictures.show(film)
     qtbot.waitUntil(lambda: second.files.members.count == 6)
+
+
+def test_order_front_and_notes_are_as_they_were(
+    qtbot: QtBot, open_window: Opener, tmp_path: Path
+) -> None:
+    """The one in front became the first, and “an output saved” became “as opened”."""
+    names = ["a.png", "b.png", "c.png", "d.png", "e.nii"]
+    paths = [write_picture(tmp_path / name, seed) for seed, name in enumerate(names[:4])]
+    write(tmp_path / names[4], voxels(1))
+
+    def tiles(window: MainWindow) -> list[str]:
+        strip, role = window.film_strip, Qt.ItemDataRole.AccessibleTextRole
+        return [strip.item(row).data(role) for row in range(strip.count())]
+
+    def show(window: MainWindow, name: str) -> None:
+        document = next(each for each in documents(window) if each.title == name)
+        window.open_pictures.show(document)
+        settle(qtbot, window)
+
+    first = open_window()
+    drop(first, [*paths, tmp_path / names[4]])
+    qtbot.waitUntil(lambda: [each.title for each in documents(first)] == names)
+    settle(qtbot, first)
+    show(first, "b.png")
+    run(qtbot, first)
+    show(first, "a.png")
+    run(qtbot, first)
+    savable = first.session.subject.output()
+    assert savable is not None
+    first.file_dialogs.saved.emit(savable, tmp_path / "saved.png")
+    show(first, "c.png")
+    run(qtbot, first)
+    first.page.use_output()
+    settle(qtbot, first)
+    before = tiles(first)
+    states = ["an output saved", "output not saved", "has steps", "as opened", "output not saved"]
+    for tile, name, state in zip(before, names, states, strict=True):
+        assert tile.startswith(name), tile
+        assert f", {state}" in tile
+    assert before[2].endswith("in front")
+    first.close()
+    second = open_window()
+    second.open_first(None)
+    qtbot.waitUntil(lambda: shown(second) == SAMPLES[0].path.name)
+    second.actions_["reopenSession"].trigger()
+    qtbot.waitUntil(lambda: tiles(second) == before)
 
 
 @pytest.mark.parametrize(

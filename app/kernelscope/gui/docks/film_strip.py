@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 
 from PySide6.QtCore import QPoint, QRect, QSize, Qt, Signal
 from PySide6.QtGui import (
@@ -66,12 +66,8 @@ class FilmStrip(QListWidget):
         self,
         documents: Sequence[Document],
         front: Document | None,
-        saved: Container[object] = (),
     ) -> None:
-        """Show the documents as they are now; `front`, the one on the screen, comes into view.
-
-        `saved`: the inputs of which an output was saved.
-        """
+        """Show the documents as they are now; `front`, the one on the screen, comes into view."""
         self.setVisible(len(documents) > 1)
         if self.isHidden():
             documents = ()
@@ -81,7 +77,7 @@ class FilmStrip(QListWidget):
             was = item.data(_FRONT)
             item.setData(_DOCUMENT, document)
             item.setData(_FRONT, document is front)
-            item.setData(_STATE, state := _state(document, saved))
+            item.setData(_STATE, state := _state(document))
             item.setText(document.title)
             item.setToolTip(plain_tip(_tip(document)))
             item.setData(Qt.ItemDataRole.AccessibleTextRole, _describe(document, state, front))
@@ -185,12 +181,11 @@ def cross_of(tile: QRect) -> QRect:
     return place
 
 
-def _state(document: Document, saved: Container[object]) -> str:
-    if document.asleep:
-        return "on disk"
-    if any(moment.source in saved for moment in document.history.moments):
-        return "an output saved"
-    return ("as opened", "output not saved", "has steps")[document.work]
+_STATES = "as opened", "output not saved", "has steps", "an output saved"
+
+
+def _state(document: Document) -> str:
+    return "on disk" if document.asleep else _STATES[document.state]
 
 
 def _describe(document: Document, state: str, front: Document | None) -> str:

@@ -8,7 +8,7 @@ equals, those that were not in front for longest.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,8 @@ MOST_BYTES = 2 << 30
 """Limit for the pictures that are not in front, if a quarter of the free memory is not less."""
 
 MOST_CLOSED = 10  # pictures that can be opened again after they were closed
+
+SAVED = 3  # the state of a document of which an output was saved
 
 Opened = Image | Scan
 
@@ -67,6 +69,9 @@ class Document:
     settings: RunSettings | None = None  # the settings when it was left
     regions: tuple[Interest, ...] = ()  # those of interest, while it sleeps
     lost: str = ""  # the pictures that were dropped to save memory, in words
+    state: int = 0
+    """The furthest that it came, also in the session before: 0 as it was opened, 1 with settings,
+    2 with steps, `SAVED`."""
 
     @classmethod
     def of(cls, source: Opened, thumbnail: NDArray[np.uint8]) -> Document:
@@ -113,6 +118,14 @@ class Document:
             return 2
         return int(any(moment.result is not None for moment in moments))
 
+    def note_state(self, saved: Container[object]) -> None:
+        """Note how far it came; `saved`: the inputs of which an output was saved."""
+        moments = self.history.moments
+        is_saved = any(each.source in saved for each in moments)
+        settings = [self.settings, *(each.settings for each in moments)]
+        left = any(each is not None for each in settings)
+        self.state = max(self.state, SAVED * is_saved, self.work, int(left))
+
     @property
     def can_sleep(self) -> bool:
         return self.path is not None and not self.asleep
@@ -158,6 +171,15 @@ class Documents:
 
     def add(self, document: Document) -> None:
         self._open.append(document)
+
+    def arrange(self, paths: Sequence[Path]) -> None:
+        """Put the documents of these files in this order, among the others."""
+        found = [document.locate() for document in self._open]
+        places = [place for place, path in enumerate(found) if path in paths]
+        ordered = sorted(places, key=lambda place: paths.index(found[place]))
+        moved = [self._open[place] for place in ordered]
+        for place, document in zip(places, moved, strict=True):
+            self._open[place] = document
 
     def bring_to_front(self, document: Document) -> None:
         self.current = document

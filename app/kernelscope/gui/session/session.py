@@ -202,7 +202,8 @@ class Session(Observed):
             kept = kept_steps(pipeline, moment.source, subject.slice_axis)
             if kept is not None:
                 self.notice = kept.describe()
-                return replace(moment, pipeline=kept.pipeline, settings=kept.pipeline.present)
+                steps = kept.pipeline if len(kept.pipeline.steps) > 1 else None
+                return replace(moment, pipeline=steps, settings=kept.pipeline.present)
             self.notice = "None of the steps can be applied to it."
         return moment
 

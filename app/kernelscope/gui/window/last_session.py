@@ -17,7 +17,7 @@ from kernelscope.base.text import one_line
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.request import RunSettings
 from kernelscope.files import SAMPLES
-from kernelscope.gui.model.documents import Document
+from kernelscope.gui.model.documents import SAVED, Document
 from kernelscope.gui.model.pipeline import Pipeline
 from kernelscope.gui.session.session import OF_SETTINGS, Session
 from kernelscope.gui.session.subject import INPUT, MOMENT, Fields
@@ -39,6 +39,7 @@ class Kept(NamedTuple):
     paths: tuple[Path, ...] = ()
     steps: Mapping[Path, Pipeline] = {}
     front: Path | None = None  # the picture that was in front, which may be a sample
+    states: Mapping[Path, int] = {}  # see `Document.state`
 
     def to_text(self) -> str:
         steps = {
@@ -50,6 +51,7 @@ class Kept(NamedTuple):
             for path, pipeline in self.steps.items()
         }
         content: dict[str, Any] = {"files": [str(each) for each in self.paths], "steps": steps}
+        content["states"] = {str(path): state for path, state in self.states.items()}
         if self.front is not None:
             content["front"] = str(self.front)
         return json.dumps(content, ensure_ascii=False)
@@ -70,7 +72,11 @@ class Kept(NamedTuple):
                 recipe, off = Recipe.from_json(kept["recipe"]), kept["off"]
                 each = (RunSettings(step, on=n not in off) for n, step in enumerate(recipe.steps))
                 steps[path] = Pipeline(tuple(each), int(kept["place"]))
-        return found._replace(steps=steps)
+        states: dict[Path, int] = {}
+        with contextlib.suppress(ValueError, TypeError, LookupError):
+            known = ((path, int(content["states"].get(str(path), 0))) for path in found.paths)
+            states = {path: min(state, SAVED) for path, state in known if state > 0}
+        return found._replace(steps=steps, states=states)
 
 
 class LastSession(Watcher):
@@ -114,25 +120,29 @@ class LastSession(Watcher):
     def reopen(self) -> None:
         """Open the files again that were open when the program was closed, each with its steps."""
         self._session.carried = dict(self._before.steps)
-        self._pictures.open_all(self._before.paths)
+        paths, _, front, states = self._before
+        self._pictures.open_again(paths, front, dict(states))
 
     def _keep_files(self) -> None:
         """Keep the open files; with nothing but samples, those that were kept before."""
         current = self._pictures.documents.current
         shown = current.locate() if current is not None else None
         front = shown.absolute() if shown is not None else None
-        paths = tuple(self._pictures.files(first=current))
+        paths = tuple(self._pictures.files())
         if not paths:
             before = Kept.from_text(self._settings.text(_KEY))
             self._settings.set_text(_KEY, before._replace(front=front).to_text())
             return
-        steps = {path: each for path, each in self._session.carried.items() if path in paths}
+        steps, states = dict(self._session.carried), {}
         for document in self._pictures.documents:
             path, pipeline = document.locate(), self._steps_of(document)
-            if path is not None and pipeline is not None:
-                steps[path.absolute()] = pipeline
+            if path is not None:
+                states[path.absolute()] = document.state
+                if pipeline is not None:
+                    steps[path.absolute()] = pipeline
         steps = {path: each for path, each in steps.items() if path in paths}
-        self._settings.set_text(_KEY, Kept(paths, steps, front).to_text())
+        states = {path: each for path, each in states.items() if path in paths}
+        self._settings.set_text(_KEY, Kept(paths, steps, front, states).to_text())
 
     def _steps_of(self, document: Document) -> Pipeline | None:
         subject, moment = self._session.subject, document.history.current

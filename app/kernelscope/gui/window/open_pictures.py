@@ -11,6 +11,7 @@ it. A scan is a document as a picture is.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from kernelscope.gui.model.documents import Document, Documents, path_of
 from kernelscope.gui.model.gallery import thumbnail
 from kernelscope.gui.model.volume_files import read_file
 from kernelscope.gui.session.session import KIND
-from kernelscope.gui.session.subject import INPUT, REVERTED, SHOWN, Fields, Subject
+from kernelscope.gui.session.subject import INPUT, PART, REVERTED, SHOWN, Fields, Subject
 from kernelscope.gui.widgets import commands
 from kernelscope.gui.widgets.commands import Action
 from kernelscope.gui.widgets.messages import show_notice
@@ -64,6 +65,9 @@ class OpenPictures(QObject):
         self._volumes: list[Path] = []
         self._problems: list[tuple[str, str]] = []
         self._notice = ""  # to be said again when the next picture has been announced
+        self._order: Sequence[Path] = ()  # those of the session before that are opened again
+        self._states: dict[Path, int] = {}  # theirs, until they are open
+        self._front: Path | None = None  # that to bring to the front once all of them are open
         self._shown: object = None
         """The picture in front and the numbers of open and closed ones at the last `changed`."""
         self.strip.wanted.connect(self.show)
@@ -81,6 +85,13 @@ class OpenPictures(QObject):
         self._count += len(paths)
         if idle:
             self._read_next()
+
+    def open_again(
+        self, paths: Sequence[Path], front: Path | None, states: dict[Path, int]
+    ) -> None:
+        """Open files in this order, that of `front` first, each with its `Document.state`."""
+        self._order, self._front, self._states = paths, front, states
+        self.open_all(sorted(paths, key=lambda each: each != front))
 
     def open_one(self, opened: Image | Volume) -> None:
         """Open a picture in front of those still being read, or a volume."""
@@ -139,10 +150,9 @@ class OpenPictures(QObject):
 
         self._background.start(_TOPIC, read, show, failed)
 
-    def files(self, first: Document | None = None) -> list[Path]:
-        """Return the files of the strip but for samples, that of `first` before the others."""
-        ordered = sorted(self.documents, key=lambda each: each is not first)
-        found = (each.locate() for each in ordered)
+    def files(self) -> list[Path]:
+        """Return the files of the strip but for samples."""
+        found = (each.locate() for each in self.documents)
         own = (each.absolute() for each in found if each and each not in SAMPLE_PATHS)
         return list(dict.fromkeys(own))
 
@@ -181,6 +191,8 @@ class OpenPictures(QObject):
             self._say(f"Opened {opened} pictures." if opened > 1 else "Opened 1 picture.")
         if volumes:
             self._frame.file_dialogs.open_volumes(volumes)
+        else:
+            self._front = None  # it was the first one
         if problems:
             shown = [
                 f"{name}: {without_name(why, name)}" for name, why in problems[:_MOST_PROBLEMS]
@@ -308,7 +320,7 @@ class OpenPictures(QObject):
         if INPUT in fields and self._notice:  # the picture in front is announced first
             notice, self._notice = self._notice, ""
             QTimer.singleShot(0, self, lambda: self._frame.show_status(notice))
-        if fields & {SHOWN, KIND}:
+        if fields & {SHOWN, PART, KIND}:
             self.show_strip()
 
     def _say(self, text: str) -> None:
@@ -328,9 +340,22 @@ class OpenPictures(QObject):
         self.documents.bring_to_front(document)
         self.show_strip()  # which looks up the paths from which others are read again
         self._make_room()
+        if self._front is not None and set(self._order) <= set(self.files()):
+            wanted, self._front = self._front, None  # volumes came after it
+            QTimer.singleShot(0, self, partial(self._show_file, wanted))
+
+    def _show_file(self, path: Path) -> None:
+        for each in self.documents:
+            if each.locate() == path and each is not self.documents.current:
+                self.show(each)
 
     def show_strip(self) -> None:
         current = self.documents.current
+        self.documents.arrange(self._order)
+        for each in self.documents:
+            path = each.locate()
+            each.state = max(each.state, self._states.pop(path, 0) if path else 0)
+            each.note_state(self._session.gallery.saved)
         # A sample that was only looked at needs no tile, as it makes room for the next picture.
         tiles = [each for each in self.documents if each is current or not _is_sample(each)]
         self._session.joins = not all(map(_is_sample, self.documents))
@@ -338,7 +363,7 @@ class OpenPictures(QObject):
             for each in tiles:
                 if each is current or not each.size:  # the first one, which had no strip
                     each.describe(lambda source: thumbnail(source, _SIDE))
-        self.strip.show_documents(tiles, current, self._session.gallery.saved)
+        self.strip.show_documents(tiles, current)
         shown = current, len(self.documents), self.documents.closed
         if shown != self._shown:  # not with each result that is drawn
             self._shown = shown
