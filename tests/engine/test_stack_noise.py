@@ -295,6 +295,14 @@ def test_each_channel_has_noise_of_its_own() -> None:
     assert photon_sigmas(two, 0) is None, "the residual is that of both steps"
 
 
+def test_changes_of_the_darkest_voxels_are_measured_in_a_sigma_as_well() -> None:
+    found = find_photons(stack(20, 10, 5, 10, "uint8"))
+    noise = StackNoise(replace(found.model, offsets=(0.0,)), white=250)
+    assert noise.read_noise == 0
+    assert noise.sigmas_at(np.zeros(1, np.float32)) == pytest.approx(250e-6)
+    assert (noise.sigmas_around(np.zeros((3, 4, 5), np.uint8), deep=True) > 0).all()
+
+
 def test_sigma_that_is_given_is_that_of_the_mean() -> None:
     """The sigma that was found gives the same result, a smaller one removes less."""
     noisy = stack(20, 10, 0, 0, "uint8")

@@ -62,11 +62,7 @@ def photon_sigmas(request: Request, component: int) -> Sigmas | None:
         return None
     found = with_noise(request).noise
     noise = found[component] if found is not None else None
-    if noise is None or not noise.is_photons:
-        return None
-    gain, offset = noise.gain, noise.model.offsets[0] * noise.white**2
-    least = max(noise.read_noise, 1e-6 * noise.white) ** 2
-    return lambda voxels: np.sqrt(np.maximum(np.float32(gain) * voxels + np.float32(offset), least))
+    return noise.sigmas_at if noise is not None and noise.is_photons else None
 
 
 def change_of(

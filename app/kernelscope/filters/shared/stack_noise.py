@@ -112,10 +112,17 @@ class StackNoise:
         offset = self.model.offsets[0] * self.white**2
         return math.sqrt(max(self.gain * self.black + offset, 0.0))
 
+    def sigmas_at(self, levels: NDArray[Any]) -> NDArray[np.float32]:
+        """Return sigma at each level; it is not 0, since changes are measured in it."""
+        offset = self.model.offsets[0] * self.white**2
+        least = max(self.read_noise, 1e-6 * self.white) ** 2
+        variances = np.float32(self.gain) * levels + np.float32(offset)
+        sigmas: NDArray[np.float32] = np.sqrt(np.maximum(variances, least))
+        return sigmas
+
     def sigmas_around(self, volume: NDArray[Any], deep: bool) -> NDArray[np.float32]:
         """Return sigma at the mean of the 3×3×3 voxels around each, or of 3×3 within slices."""
         margins = (1 if deep else 0, 1, 1)
-        offset, least = self.model.offsets[0] * self.white**2, self.read_noise**2
         rows = np.pad(volume, [(n, n) for n in margins], mode="symmetric")
 
         def measure(part: slice) -> NDArray[np.float32]:
@@ -123,8 +130,7 @@ class StackNoise:
             for axis in (0, 1, 2)[1 - margins[0] :]:
                 lines = np.moveaxis(means, axis, 0)
                 means = np.moveaxis((lines[:-2] + lines[1:-1] + lines[2:]) / 3, 0, axis)
-            sigmas: NDArray[np.float32] = np.sqrt(np.maximum(self.gain * means + offset, least))
-            return sigmas
+            return self.sigmas_at(means)
 
         return np.concatenate(in_parts(measure, volume))
 
