@@ -231,12 +231,13 @@ def collaborative(
         Standard deviation of the noise in percent of white: 10 of 255 levels are 3.9 %; of
         camera noise, that of its mean variance. Allowed: 0 to 1e+06 %.
     noise : {'auto', 'white', 'camera', 'correlated'}, default 'auto'
-        How the noise depends on the brightness and on its neighbours. 'auto': Found from the
-        picture; a notice says how sure that is. 'white': The same everywhere. 'camera': Photons
-        and read-out: variance a · mean + b, found from the picture. It is made equal before,
-        and brought back after (Anscombe's transform). For raw files and linear pictures: the
-        error of a JPEG is another, which *As the picture* finds. 'correlated': Neighbours have
-        noise in common, as after scaling or demosaicing: found as a spectrum.
+        How the noise depends on the brightness and on its neighbours. 'auto': Which of these it
+        is, or that of a JPEG file, is found from the picture: the right choice for nearly all.
+        A notice says how sure that is. 'white': The same everywhere. 'camera': Photons and
+        read-out: variance a · mean + b, found from the picture. It is made equal before, and
+        brought back after (Anscombe's transform). For raw files and linear pictures: the error
+        of a JPEG is another, which *As the picture* finds. 'correlated': Neighbours have noise
+        in common, as after scaling or demosaicing: found as a spectrum.
     strength : float, default 100.0
         Of the noise, how much is removed: 100 % suits its sigma, more smooths more. Allowed: 0
         to 1000 %.
@@ -245,9 +246,9 @@ def collaborative(
         colour and keeps the detail of the brightness. Grey pictures have none. Allowed: 0 to
         1000 %.
     setting : {'full', 'fast'}, default 'full'
-        How many blocks are compared, and how far away. 'full': Every third block, with all up
-        to 19 pixels away. 'fast': Every fourth, up to 12 pixels: 0.1 to 0.3 dB less, half the
-        time.
+        How many blocks are compared, and how far away. 'full': The best output: every third
+        block, with all up to 19 pixels away. 'fast': Every fourth, up to 12 pixels: 0.1 to 0.3
+        dB less, half the time.
     border : {'reflect', 'mirror', 'nearest', 'constant'}, default 'reflect'
         Treatment of cells outside the image.
     mode : {'reflect', 'mirror', 'nearest', 'constant', 'wrap', 'grid-mirror', 'symmetric',
@@ -1902,12 +1903,13 @@ def nlm(
         Standard deviation of the noise in percent of white: 10 of 255 levels are 3.9 %; of
         camera noise, that of its mean variance. Allowed: 0 to 1e+06 %.
     noise : {'auto', 'white', 'camera', 'correlated'}, default 'auto'
-        How the noise depends on the brightness and on its neighbours. 'auto': Found from the
-        picture; a notice says how sure that is. 'white': The same everywhere. 'camera': Photons
-        and read-out: variance a · mean + b, found from the picture. It is made equal before,
-        and brought back after (Anscombe's transform). For raw files and linear pictures: the
-        error of a JPEG is another, which *As the picture* finds. 'correlated': Neighbours have
-        noise in common, as after scaling or demosaicing: found as a spectrum.
+        How the noise depends on the brightness and on its neighbours. 'auto': Which of these it
+        is, or that of a JPEG file, is found from the picture: the right choice for nearly all.
+        A notice says how sure that is. 'white': The same everywhere. 'camera': Photons and
+        read-out: variance a · mean + b, found from the picture. It is made equal before, and
+        brought back after (Anscombe's transform). For raw files and linear pictures: the error
+        of a JPEG is another, which *As the picture* finds. 'correlated': Neighbours have noise
+        in common, as after scaling or demosaicing: found as a spectrum.
     strength : float, default 100.0
         Of the noise, how much is removed: 100 % suits its sigma, more smooths more. Allowed: 0
         to 1000 %.
@@ -2595,12 +2597,13 @@ def sliding_dct(
         Standard deviation of the noise in percent of white: 10 of 255 levels are 3.9 %; of
         camera noise, that of its mean variance. Allowed: 0 to 1e+06 %.
     noise : {'auto', 'white', 'camera', 'correlated'}, default 'auto'
-        How the noise depends on the brightness and on its neighbours. 'auto': Found from the
-        picture; a notice says how sure that is. 'white': The same everywhere. 'camera': Photons
-        and read-out: variance a · mean + b, found from the picture. It is made equal before,
-        and brought back after (Anscombe's transform). For raw files and linear pictures: the
-        error of a JPEG is another, which *As the picture* finds. 'correlated': Neighbours have
-        noise in common, as after scaling or demosaicing: found as a spectrum.
+        How the noise depends on the brightness and on its neighbours. 'auto': Which of these it
+        is, or that of a JPEG file, is found from the picture: the right choice for nearly all.
+        A notice says how sure that is. 'white': The same everywhere. 'camera': Photons and
+        read-out: variance a · mean + b, found from the picture. It is made equal before, and
+        brought back after (Anscombe's transform). For raw files and linear pictures: the error
+        of a JPEG is another, which *As the picture* finds. 'correlated': Neighbours have noise
+        in common, as after scaling or demosaicing: found as a spectrum.
     strength : float, default 100.0
         Of the noise, how much is removed: 100 % suits its sigma, more smooths more. Allowed: 0
         to 1000 %.

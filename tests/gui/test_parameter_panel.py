@@ -26,6 +26,7 @@ from kernelscope.gui.model.history import Moment
 from kernelscope.gui.model.regions import Shape
 from kernelscope.gui.model.replay import command_line, python
 from kernelscope.gui.session.session import Session
+from kernelscope.gui.widgets.form import field_of
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image
@@ -33,7 +34,7 @@ from kernelscope.images.levels import relevelled
 from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
 from kernelscope.schema.samples import Levels
-from tests.gui.helpers import load, press
+from tests.gui.helpers import load, press, run
 
 RAMP = np.linspace(-100, 3000, 60, dtype=np.float32).reshape(6, 10)
 _Widget = TypeVar("_Widget", bound=QWidget)
@@ -272,3 +273,18 @@ def test_a_line_is_no_area_and_the_next_session_has_no_limit(
     box.click()
     assert filtering.session.require().step.within is not None
     assert filtering.session.texts()["run"]["within"] == ""
+
+
+def test_the_noise_that_a_run_found_stays_at_the_number_that_it_gave(
+    qtbot: QtBot, window: MainWindow, picture: Path
+) -> None:
+    """It stood in the status bar alone, until the next message."""
+    load(qtbot, window, picture)
+    window.session.set_filter("collaborative")
+    label = window.panel.form.labels["sigma"]
+    assert "noise: sigma" not in label.toolTip()
+    run(qtbot, window)
+    qtbot.waitUntil(lambda: "noise: sigma" in label.toolTip())
+    window.show_status("")
+    assert "of the range" in label.toolTip()
+    assert label.toolTip() == field_of(window.panel.form.editors["sigma"]).toolTip()

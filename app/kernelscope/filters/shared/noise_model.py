@@ -107,7 +107,8 @@ class NoiseModel:
 
     def describe(self, white: float, unit: str = "") -> str:
         """Return one line for the user, with numbers in a unit in which white is `white`."""
-        sure = "sure" if self.sure else "not sure"
+        way_out = "change the strength if the output is too soft or too grainy"
+        sure = "sure" if self.sure else f"not sure: {way_out}"
         if self.kind is NoiseKind.CAMERA:
             lines = [
                 f"{a * white:.3g}·mean + {b * white**2:.3g}"
@@ -115,8 +116,8 @@ class NoiseModel:
             ]
             return f"camera noise: variance {'; '.join(dict.fromkeys(lines))}, {sure}"
         sigmas = (self.sigma,) if self.alike else self.sigmas
-        numbers = "; ".join(f"{sigma * white:.3g}{unit}" for sigma in sigmas)
-        name = "error of a JPEG file" if self.kind is NoiseKind.JPEG else f"{self.kind} noise"
+        numbers = "; ".join(f"{sigma * white:.2g}{unit}" for sigma in sigmas)
+        name = "noise of a JPEG file" if self.kind is NoiseKind.JPEG else f"{self.kind} noise"
         return f"{name}: sigma {numbers}, {sure}"
 
 

@@ -433,7 +433,12 @@ NOISE = ChoiceParameter(
     help="How the noise depends on the brightness and on its neighbours.",
     default="auto",
     choices=(
-        Choice("auto", "As the picture", "Found from the picture; a notice says how sure that is."),
+        Choice(
+            "auto",
+            "As the picture",
+            "Which of these it is, or that of a JPEG file, is found from the picture: the right "
+            "choice for nearly all. A notice says how sure that is.",
+        ),
         Choice("white", "White", "The same everywhere."),
         Choice(
             "camera",
@@ -478,7 +483,11 @@ def _describe(model: NoiseModel, noise: str, white: float) -> str:
     """Return the noise that was found: sigma in percent of white, as it is set."""
     if noise != "auto":
         return ""
-    return model.describe(white) if model.kind is NoiseKind.CAMERA else model.describe(100, " %")
+    return (
+        model.describe(white)
+        if model.kind is NoiseKind.CAMERA
+        else model.describe(100, " % of the range")
+    )
 
 
 NOISE_STEPS = NoiseChoice(

@@ -24,6 +24,7 @@ from kernelscope.base.errors import InvalidParameter
 from kernelscope.engine.options import Device
 from kernelscope.engine.result import Result
 from kernelscope.gui.model.filter_groups import by_category
+from kernelscope.gui.model.runs import describe_result
 from kernelscope.gui.session.session import (
     FILTER,
     KIND,
@@ -61,6 +62,7 @@ from kernelscope.gui.widgets.parts import (
     in_column,
     in_row,
     label_of,
+    plain_tip,
     push_button,
     set_help,
     text_label,
@@ -312,6 +314,7 @@ class FilterForm(Form):
 
     def __init__(self, spec: FilterSpec, parent: QWidget | None = None) -> None:
         # The slider that is moved most is seen without scrolling, in low windows as well.
+        self.spec = spec
         ordered = sorted(spec.parameters, key=lambda each: not getattr(each, "is_strength", False))
         super().__init__(f"{spec.id}Form", ordered, parent)
         page = filter_page(spec)
@@ -365,6 +368,14 @@ class FilterForm(Form):
         for name, editor in self.editors.items():
             if isinstance(editor, LineEditor):
                 editor.show_estimate(values.get(name))
+
+    def show_notices(self, notices: str) -> None:
+        """Add the notices of the run that is shown to the tips of the numbers that it estimated."""
+        for parameter in self.spec.parameters:
+            if parameter.has_estimate:
+                tip = "\n".join(filter(None, (parameter.help, notices)))
+                for widget in (self.labels[parameter.name], field_of(self.editors[parameter.name])):
+                    widget.setToolTip(plain_tip(tip))
 
     def _apply_preset(self, preset: MaskPreset) -> None:
         for name, value in preset.settings.items():
@@ -546,6 +557,10 @@ class ParameterPanel(QScrollArea):
             subject = self._session.subject
             previews = subject.previews_in_view  # which know the estimates of the whole as well
             self._show_estimates(previews[-1].result if previews else subject.result)
+        if fields & {FILTER, MOMENT, RESULT}:
+            result = self._session.subject.result
+            shown = result if result and result.request.step.filter is self.form.spec else None
+            self.form.show_notices(describe_result(shown) if shown is not None else "")
         self._show_problem()
 
     def _show_colours(self) -> None:
