@@ -37,6 +37,9 @@ def test_name_bar_and_number_left_are_shown_while_it_compiles(
     assert preparing._label.text() == "Compiling, 3 left", "the message beside it has the room"
     assert (preparing._bar.value(), preparing._bar.maximum()) == (1, 4)
     assert window._status._area().right() < preparing.x()
+    window.resize(1280, 720)
+    QApplication.processEvents()
+    assert preparing.width() == preparing.sizeHint().width(), "half of the bar was empty"
     preparing.helper.answered.emit(json.dumps(Done(4, 4, "")))
     assert not preparing.isVisible()
 

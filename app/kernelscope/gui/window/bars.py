@@ -229,6 +229,8 @@ class Preparing(QWidget):
         self._bar.setTextVisible(False)
         self._bar.setFixedSize(80, 8)
         in_row(self._label, self._bar, of=self, margins=(8, 0, 4, 0), spacing=6)
+        # The bar shares free width between widgets that grow, and would cut the message.
+        self.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Preferred)
         self.hide()
 
     def start(self) -> None:
