@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from PIL import Image as Pillow
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QLabel, QLineEdit, QToolButton, QWidget
+from PySide6.QtWidgets import QAbstractSpinBox, QComboBox, QLabel, QLineEdit, QToolButton, QWidget
 from pytestqt.qtbot import QtBot
 
 from kernelscope.engine.area import Area
@@ -34,7 +34,7 @@ from kernelscope.images.levels import relevelled
 from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
 from kernelscope.schema.samples import Levels
-from tests.gui.helpers import load, press, run
+from tests.gui.helpers import child, load, press, run
 
 RAMP = np.linspace(-100, 3000, 60, dtype=np.float32).reshape(6, 10)
 _Widget = TypeVar("_Widget", bound=QWidget)
@@ -288,3 +288,21 @@ def test_the_noise_that_a_run_found_stays_at_the_number_that_it_gave(
     window.show_status("")
     assert "of the range" in label.toolTip()
     assert label.toolTip() == field_of(window.panel.form.editors["sigma"]).toolTip()
+
+
+@pytest.mark.slow
+def test_a_text_that_is_typed_when_another_filter_is_chosen_is_none_of_that_filter(
+    qtbot: QtBot, filtering: MainWindow
+) -> None:
+    """It got a parameter that it does not have: an exception."""
+    session = filtering.session
+    session.set_filter("poisson_noise")
+    box = child(filtering, QAbstractSpinBox, "photonsBox")
+    box.setFocus()
+    qtbot.waitUntil(box.hasFocus)
+    box.selectAll()
+    QTest.keyClicks(box, "0,05")
+    assert session.settings is None, "it is no number of photons"
+    child(filtering, QComboBox, "filter").setCurrentText("Sobel")
+    assert "photons" not in session.values.numbers
+    assert session.settings is not None

@@ -393,11 +393,12 @@ class Session(Observed):
         with self._settling(PLACES):
             self._availability = dict(availability)
 
-    def edit(self, values: Values) -> None:
-        """Take the values that stand in the form of the filter."""
-        if not self.values.same_as(values):
+    def edit(self, values: Values, filter_id: str = "") -> None:
+        """Take the values that stand in the form of a filter; by default, of the one in front."""
+        filter_id = filter_id or self.spec.id
+        if not self.values_of(filter_id).same_as(values):
             with self._settling():
-                self._put(self.spec.id, values)
+                self._put(filter_id, values)
 
     def set_values(self, filter_id: str, numbers: Mapping[str, Any]) -> None:
         with self._settling(VALUES):
