@@ -262,7 +262,7 @@ def test_names_and_hints_of_levels_have_room(
     rungs = window.levels.ladder.rungs
     rungs.headings[Device.GPU].setExpanded(True)
     stylist.apply(Appearance(scale=1.5))
-    QApplication.processEvents()
+    settle(qtbot, window)
     hints = 0
     for entry in window.levels.entries():
         item = rungs.rung_item(entry.rung.place)
