@@ -13,17 +13,27 @@ from PySide6.QtGui import QColor
 from PySide6.QtWidgets import QApplication, QCheckBox, QLabel
 from pytestqt.qtbot import QtBot
 
+from kernelscope.engine.request import Request
+from kernelscope.engine.result import Result
 from kernelscope.gui.docks.parameter_panel import WithinBox
-from kernelscope.gui.model.display import Display
-from kernelscope.gui.model.measurements import Against, measure, steps_of, to_measure
+from kernelscope.gui.model.display import ColourMap, Display, Units
+from kernelscope.gui.model.measurements import (
+    Against,
+    measure,
+    profile,
+    profiles_as_csv,
+    steps_of,
+    to_measure,
+)
 from kernelscope.gui.model.regions import Interest, Shape
 from kernelscope.gui.model.slice_drawing import Look, Projection
 from kernelscope.gui.viewer.plane_canvas import PlaneCanvas
 from kernelscope.gui.widgets.controls import ChoiceBox
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.images.planes import planes_of
+from kernelscope.images.scan import Scan
 from kernelscope.images.source import Channel
-from kernelscope.images.volume import Volume
+from kernelscope.images.volume import Among, Volume
 from tests.gui.helpers import child, kept_regions, load, press, run
 from tests.gui.test_measuring import chosen
 from tests.gui.test_viewer import drag, mouse
@@ -240,16 +250,22 @@ def test_pictures_and_volumes_have_regions_of_their_own(
     assert "R1" in within.text()
 
 
-def a_note_says_that_projections_are_not_measured(qtbot: QtBot, scanned: MainWindow) -> None:
+def a_projection_is_measured_where_it_is_shown(qtbot: QtBot, scanned: MainWindow) -> None:
     press(qtbot, scanned, "Ctrl+Alt+R")
     draw(view_of(scanned, AXIAL), (1, 2), (5, 7))
-    number = scanned.volumes.canvas.view.position[0] + 1
-    figures(qtbot, scanned, {f"{chosen(scanned).name} (axial {number})"})
-    hint = scanned.measure.findChild(QLabel, "measureHint")
-    assert hint is not None
-    assert not hint.isVisible()
-    scanned.volumes.canvas.view.choose_look(Look(projection=Projection.MAXIMUM))
-    qtbot.waitUntil(lambda: "not of the projections" in hint.text() and hint.isVisible())
+    name, view = chosen(scanned).name, scanned.volumes.canvas.view
+    figures(qtbot, scanned, {f"{name} (axial {view.position[0] + 1})"})
+    axis, output = view.planes[AXIAL].axis, scanned.session.volumes.shown_output
+    assert output is not None
+    pictures = scanned.session.volumes.part, output
+    for projection, extreme in ((Projection.MAXIMUM, np.max), (Projection.MEAN, np.mean)):
+        view.choose_look(Look(projection=projection))
+        depth = output.voxels.shape[axis]
+        lines = figures(qtbot, scanned, {f"{name} ({projection.lower()} of axial 1–{depth})"})
+        for line, volume in zip(lines, pictures, strict=True):
+            whole = extreme(volume.voxels.astype(float), axis=axis, keepdims=True)
+            inside = view.planes[AXIAL].cut(whole, 0)[2:7, 1:5]
+            assert float(line[4]) == pytest.approx(inside.mean(), rel=1e-4)
 
 
 def test_white_is_the_brightest_voxel_of_the_reference() -> None:
@@ -279,6 +295,53 @@ def test_figures_name_the_channel_of_a_microscope() -> None:
     rows = measure(regions, Against(cnr="R1"), measured)
     assert [row.channel for row in rows] == ["GFP"] * 3
     assert rows[2].cnr is not None
+
+
+def test_each_channel_of_a_composite_is_measured_as_it_is_drawn() -> None:
+    dapi, gfp, rfp, made, front_made = (
+        replace(Volume.from_array(voxels(n)), channel=Channel(name), among=(Among("C", place, 3),))
+        for n, (name, place) in enumerate(
+            (("DAPI", 0), ("GFP", 1), ("", 2), ("GFP", 1), ("DAPI", 0))
+        )
+    )
+    red, green, blue = (
+        Display(0, 1000, colour_map=each)
+        for each in (ColourMap.RED, ColourMap.GREEN, ColourMap.BLUE)
+    )
+    request = Request.create(Scan((dapi,)), "median", {"size": 3})
+    result = Result(request, Scan((front_made,)), "cpu", "parallel", ())
+    look = Look(beside=((gfp, green), (rfp, red)), filtered=((made, green), (rfp, red)))
+    corners, plane = ((0, 0), (5, 4)), planes_of(dapi)[0]
+    regions = [Interest("R1", Shape.RECTANGLE, corners, plane=0)]
+    regions.append(Interest("R2", Shape.RECTANGLE, ((2, 1), (5, 4)), plane=0))
+    for hidden, expected in (
+        ((), [("input", "DAPI", dapi), ("input", "GFP", gfp), ("input", "channel 3", rfp),
+              ("output", "DAPI", front_made), ("output", "GFP", made)]),
+        ((0, 2), [("input", "GFP", gfp), ("output", "GFP", made)]),
+    ):  # fmt: skip
+        looks = [replace(look, hidden=frozenset(hidden))]
+        measured = to_measure(dapi, result, None, planes_of(dapi)[:1], (1, 0, 0), looks, blue)
+        rows = measure(regions, Against(cnr="R1"), measured)
+        assert [(row.picture, row.channel) for row in rows[: len(expected)]] == [
+            (picture, channel) for picture, channel, _ in expected
+        ]
+        for number, (_, _, volume) in enumerate(expected):
+            cut = plane.cut(volume.voxels, 1).astype(float)
+            first, second = cut[0:4, 0:5], cut[1:4, 2:5]
+            assert rows[number].figures.mean == pytest.approx(first.mean())
+            assert rows[len(expected) + number].figures.mean == pytest.approx(second.mean())
+            noise = math.hypot(first.std(ddof=1), second.std(ddof=1))
+            cnr = abs(first.mean() - second.mean()) / noise
+            assert rows[len(expected) + number].cnr == pytest.approx(cnr)
+        inks = {"DAPI": "#0000ff", "GFP": "#00ff00", "channel 3": "#ff0000"}
+        several = len({row.channel for row in rows}) > 1
+        assert [row.ink for row in rows] == [inks[row.channel] * several for row in rows]
+    line = Interest("R3", Shape.LINE, ((0, 0), (4, 3)), plane=0)
+    lit, *_ = profiles = [profile(line, each) for each in measured]
+    assert profiles_as_csv(profiles, Units.STORED).splitlines()[0] == (
+        "distance in px,x,y,input GFP,output GFP,units"
+    )
+    assert lit.levels[0, 0] == plane.cut(gfp.voxels, 1)[0, 0]
 
 
 def test_lines_are_hit_within_pixels_of_the_screen() -> None:
@@ -372,7 +435,7 @@ def test_stories_of_measuring_in_planes(qtbot: QtBot, scanned: MainWindow) -> No
         lines_through_tall_voxels_are_taken_beside_them_on_the_screen,
         regions_of_slices_are_made_and_moved_by_keys,
         snr_of_a_volume_takes_the_noise_of_its_background,
-        a_note_says_that_projections_are_not_measured,
+        a_projection_is_measured_where_it_is_shown,
     ):
         story(qtbot, scanned)
         press(qtbot, scanned, "Ctrl+Alt+M")

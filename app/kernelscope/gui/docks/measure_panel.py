@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
+from html import escape
 from typing import Any
 
 from PySide6.QtCore import QModelIndex, QSignalBlocker, Qt, Signal
@@ -42,7 +43,12 @@ from kernelscope.gui.widgets.parts import (
     tool_splitter,
 )
 from kernelscope.gui.widgets.tables import CopyableTree
-from kernelscope.gui.widgets.theme import PICTURE_STYLES, channel_colour, picture_colour
+from kernelscope.gui.widgets.theme import (
+    PICTURE_STYLES,
+    channel_colour,
+    dye_colour,
+    picture_colour,
+)
 
 
 class ProfileView(QWidget):
@@ -135,22 +141,25 @@ class ProfileView(QWidget):
             if not len(profile.inside):
                 continue  # PyQtGraph would look for the least and the greatest of nothing
             for number, channel in enumerate(profile.channels):
-                pen = pg.mkPen(self._ink(profile.picture, channel), width=1.5, style=style)
+                pen = pg.mkPen(self._ink(profile, channel), width=1.5, style=style)
                 plot.plot(profile.distances, values[:, number], pen=pen, connect="finite")
 
-    def _ink(self, picture: str, channel: str) -> QColor:
-        if channel:
+    def _ink(self, profile: Profile, channel: str = "") -> QColor:
+        if profile.ink:
+            return dye_colour(profile.ink, self.palette())
+        if len(profile.channels) > 1:
             return channel_colour(channel, self.palette())
-        return picture_colour(picture, self.palette())
+        return picture_colour(profile.picture, self.palette())
 
     def _legend_text(self) -> str:
         quiet = theme.quiet_text(self.palette())
         parts = []
         for profile in self.profiles:
-            grey = profile.channels == ("",)
-            ink = self._ink(profile.picture, "") if grey else quiet
+            grey = len(profile.channels) == 1
+            ink = self._ink(profile) if grey else quiet
             _, dash = PICTURE_STYLES[profile.picture]
-            parts.append(f'<span style="color: {ink.name()}">{dash} {profile.picture}</span>')
+            text = " ".join(filter(None, (dash, profile.picture, profile.ink and profile.channel)))
+            parts.append(f'<span style="color: {ink.name()}">{escape(text)}</span>')
         return "&nbsp;&nbsp; ".join(parts)
 
 
@@ -377,6 +386,8 @@ class MeasurePanel(QWidget):
                 previous = row.region
                 item = QTreeWidgetItem([first, row.picture, row.channel, *texts])
                 item.setData(0, _REGION, row.region)
+                if row.ink:
+                    item.setIcon(2, swatch(row.ink))
                 if first and row.region in colours:
                     item.setIcon(0, swatch(colours[row.region].colour))
                 if row.area is not None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -15,8 +15,17 @@ from numpy.typing import NDArray
 from kernelscope.base.text import aligned
 from kernelscope.engine.result import Result
 from kernelscope.gui.model.comparison import like_output, offset_of, output_of
-from kernelscope.gui.model.display import Units, Viewed, dtype_of, samples_of
+from kernelscope.gui.model.display import (
+    Display,
+    Units,
+    Viewed,
+    automatic_of,
+    dtype_of,
+    samples_of,
+    table,
+)
 from kernelscope.gui.model.regions import Interest, Shape
+from kernelscope.gui.model.slice_drawing import Look, Projection, numbers, slab, slice_of
 from kernelscope.images.image import Image
 from kernelscope.images.judging import colours
 from kernelscope.images.lengths import in_words, unit_of
@@ -43,6 +52,7 @@ class ProfiledPicture:
     plane: int | None = None  # the plane of a slice; see `Interest.plane`
     slice: str = ""  # name of the slice
     channel: str = ""  # of a volume, if its file names it
+    ink: str = ""  # the colour of that in a composite, ``#00ff00``
     white: float | None = None
     """The value by which units are converted; by default, that of the type."""
     peak: float | None = None  # as in `statistics`
@@ -65,7 +75,10 @@ class Profile:
     levels: NDArray[np.float64]
     """Shape (points, channels), in levels of the type; NaN where the picture has no pixel."""
     white: float  # white of the picture, by which units are converted
-    steps: Steps | None = None  # as in `ProfiledPicture`
+    # As in `ProfiledPicture`.
+    steps: Steps | None = None
+    channel: str = ""
+    ink: str = ""
 
     @property
     def unit(self) -> str:
@@ -83,7 +96,7 @@ class Profile:
     @property
     def channels(self) -> tuple[str, ...]:
         count = self.levels.shape[1]
-        return CHANNELS[:count] if count > 1 else ("",)
+        return CHANNELS[:count] if count > 1 else (self.channel,)
 
     @property
     def inside(self) -> NDArray[np.float64]:
@@ -102,7 +115,8 @@ def profile(line: Interest, picture: ProfiledPicture) -> Profile:
     shares = np.linspace(0.0, 1.0, count)[:, np.newaxis]
     places = (1 - shares) * np.array([x, y]) + shares * np.array([end_x, end_y])
     levels = _interpolated(picture.planes, places - picture.offset)
-    return Profile(line, picture.name, places, levels, picture.unit, picture.steps)
+    of = picture.steps, picture.channel, picture.ink
+    return Profile(line, picture.name, places, levels, picture.unit, *of)
 
 
 def length_of(line: Interest, steps: Steps | None) -> float:
@@ -269,6 +283,7 @@ class RegionRow:
     area: float | None = None
     """In square millimetres; None for lines, and where the size of a pixel is not known."""
     note: str = ""  # the reason why SNR is left out
+    ink: str = ""  # as in `ProfiledPicture`
 
     @property
     def heading(self) -> str:
@@ -316,11 +331,15 @@ def to_measure(
     reference: Viewed | None,
     planes: Sequence[Plane | None] = (None,),
     position: Position = (0, 0, 0),
+    looks: Sequence[Look] = (Look(),) * 3,
+    display: Display | None = None,
 ) -> list[ProfiledPicture]:
     """Return the pictures, or the slices through a voxel, each with its part of the reference.
 
-    `planes`: those of a volume; None for a picture. The range of the reference from 0 counts as
-    white for PSNR, as elsewhere, where the type does not state it. Takes a while.
+    `planes`: those of a volume; None for a picture. `looks`: of each plane, with its projection and
+    the other channels of a composite. `display`: of the channel in front. The range of the
+    reference from 0 counts as white for PSNR, as elsewhere, where the type does not state it.
+    Takes a while.
     """
     offset, output, truth = 0, None, reference
     if result is not None:
@@ -335,22 +354,80 @@ def to_measure(
         ("output", output, truth, offset),
         ("reference", reference, None, 0),
     )
+    composite = _Composite(part, looks[0], display) if isinstance(part, Volume) else None
     measured = []
     for name, each, target, first in shown:
         if each is None or (each is reference and _size(each) != _size(part)):
             continue
-        for number, plane in enumerate(planes):
-            samples, other = colours(samples_of(each, plane, position)), None
-            if target is not None and _size(target) == _size(each):
-                other = colours(samples_of(target, plane, position))
-            picture = ProfiledPicture(name, samples, other, first, white=white, peak=peak)
-            if plane is not None and isinstance(part, Volume):
-                place = f"{plane.name.lower()} {position[plane.axis] + 1}"
-                steps = steps_of(part, plane)
-                channel = part.channel.name
-                picture = replace(picture, plane=number, slice=place, channel=channel, steps=steps)
-            measured.append(picture)
+        for number, (plane, look) in enumerate(zip(planes, looks, strict=False)):
+
+            def cut(image: Viewed, plane: Plane | None = plane, look: Look = look) -> NDArray[Any]:
+                if plane is None or not isinstance(image, Volume):
+                    return colours(samples_of(image, plane, position))
+                return slice_of(image, None, plane, position[plane.axis], look)[:, :, np.newaxis]
+
+            other = cut(target) if target is not None and _size(target) == _size(each) else None
+            if plane is None or composite is None:
+                measured.append(
+                    ProfiledPicture(name, cut(each), other, first, white=white, peak=peak)
+                )
+                continue
+            assert isinstance(each, Volume)
+            for volume, channel, ink in composite.volumes(each, name):
+                front = volume is each
+                measured.append(
+                    ProfiledPicture(
+                        name,
+                        cut(volume),
+                        other if front else None,
+                        plane=number,
+                        slice=_place_of(plane, position, look, volume),
+                        channel=channel,
+                        ink=ink,
+                        white=white if front else volume.levels.span,
+                        peak=peak,
+                        steps=steps_of(volume, plane),
+                    )
+                )
     return measured
+
+
+class _Composite:
+    """The channels that are drawn of a volume, or of a composite in whose front it is."""
+
+    def __init__(self, front: Volume, look: Look, display: Display | None) -> None:
+        self._front = front
+        drawn = look.others(front)
+        if look.shows(front) or not drawn:
+            drawn = [(front, display or automatic_of(front)), *drawn]
+        self._drawn = sorted(drawn, key=lambda pair: pair[0].channel_number)
+        pairs = zip(look.beside, look.filtered, strict=False)
+        self._filtered = {raw: made for (raw, _), (made, _) in pairs if made is not raw}
+        names = [each.channel.name for each, _ in self._drawn]
+        # Of several, one without a name of its own has its number.
+        self._names = {
+            each: name if len(names) == 1 or (name and names.count(name) == 1) else number
+            for (each, _), name in zip(self._drawn, names, strict=True)
+            for number in [f"channel {each.channel_number + 1}"]
+        }
+
+    def volumes(self, front: Volume, picture: str) -> Iterator[tuple[Volume, str, str]]:
+        """Yield the volumes of input or output, with their names and the colours of several."""
+        for raw, display in self._drawn:
+            is_front = raw is self._front
+            volume = front if is_front else raw if picture == "input" else self._filtered.get(raw)
+            if volume is not None and (is_front or picture != "reference"):
+                light = table(display.colour_map)[-1].tobytes().hex()
+                yield volume, self._names[raw], f"#{light}" if len(self._drawn) > 1 else ""
+
+
+def _place_of(plane: Plane, position: Position, look: Look, volume: Volume) -> str:
+    """Return ``axial 5``, or ``maximum of axial 3–7``."""
+    index, name = position[plane.axis], plane.name.lower()
+    if look.projection is Projection.SLICE:
+        return f"{name} {index + 1}"
+    part = slab(index, look.slices, volume.voxels.shape[plane.axis])
+    return f"{look.projection.value.lower()} of {name} {numbers(part)}"
 
 
 def _size(image: Viewed) -> tuple[int, ...]:
@@ -393,7 +470,9 @@ def measure(
             for picture in measured
             if picture.name == picture_name and picture.plane == region.plane
         ]
-        found = {region.name: channels for region, _, channels in pairs}
+        found: dict[str, dict[str, Statistics]] = {}
+        for region, _, channels in pairs:  # of a composite, each channel is a picture
+            found.setdefault(region.name, {}).update(channels)
         for region, picture, channels in pairs:
             is_line = region.shape is Shape.LINE
             others = {n: c for n, c in found.items() if n != region.name}
@@ -418,6 +497,7 @@ def measure(
                     RegionRow(
                         *(*names, each, picture.unit, is_float, snr, cnr, picture.slice, area),
                         note,
+                        picture.ink,
                     ),
                 )
     order = {region.name: number for number, region in enumerate(regions)}

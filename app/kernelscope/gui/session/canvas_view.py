@@ -30,8 +30,6 @@ volumes."""
 
 _LEVEL_DRAG = 1 / 300  # share of the window by which one pixel of a drag changes it
 
-_PROJECTED = "Figures of the slices through the crosshair, not of the projections."
-
 Edges: TypeAlias = tuple[float, float, float, float]  # left, top, right and bottom
 
 
@@ -104,11 +102,6 @@ class CanvasView(Observed):
     def set_divide(self, share: float) -> None:
         with self.changing(DIVIDED):
             self.divide = min(max(share, 0.0), 1.0)
-
-    @property
-    def measured_note(self) -> str:
-        """A sentence about measured figures, where they are not those of the values in view."""
-        return "" if self.look.projection is Projection.SLICE else _PROJECTED
 
     # --- planes ---
 

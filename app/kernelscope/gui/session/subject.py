@@ -788,7 +788,9 @@ class Subject(Observed, Generic[Opened, Part]):
         """Return a function, for any thread, of the pictures in which regions are measured."""
         part, result, planes, position = self.part, self.result, self._planes, self.view.position
         reference = self.reference.image if self.reference is not None else None
-        return lambda: to_measure(part, result, reference, planes, position)
+        looks = [self.view.look_in(p) if p else self.view.look for p in planes]
+        display = self.view.displays.of(PaneSide.INPUT)
+        return lambda: to_measure(part, result, reference, planes, position, looks, display)
 
     @property
     def _planes(self) -> Sequence[Plane | None]:

@@ -198,6 +198,14 @@ def picture_colour(picture: str, palette: QPalette) -> QColor:
     return QColor(dark if is_dark(palette) else light)
 
 
+def dye_colour(dye: str, palette: QPalette) -> QColor:
+    """Return the colour of a channel of a microscope, mixed with that of text to be legible."""
+    text, own = palette.color(QPalette.ColorRole.Text), QColor(dye)
+    shares = zip((own.red(), own.green(), own.blue()), (text.red(), text.green(), text.blue()))  # noqa: B905
+    red, green, blue = ((2 * colour + ink) // 3 for colour, ink in shares)
+    return QColor(red, green, blue)
+
+
 def channel_colour(channel: str, palette: QPalette) -> QColor:
     dark = is_dark(palette)
     match channel:

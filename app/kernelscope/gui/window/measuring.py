@@ -255,8 +255,7 @@ class Measuring(QObject):
                 return
             rows, profiles = figures
             earlier = self._session.freshness not in (Freshness.EXACT, None) and has_output
-            notes = [_EARLIER if earlier else "", subject.view.measured_note]
-            notes += dict.fromkeys(row.note for row in rows)
+            notes = [_EARLIER if earlier else "", *dict.fromkeys(row.note for row in rows)]
             panel.show_rows(rows, " ".join(filter(None, notes)), profiles)
 
         self._background.start("measure", work, show)
