@@ -288,7 +288,7 @@ _LISTED = [
              "test_tasks.py", "lost case"),
             ("tools/picture_pair", "if each <= likely) / 2.0**rounds",
              "if each < likely) / 2.0**rounds", "test_blind_test.py", "bound"),
-            ("work/background", "return self._is_posted or self._timer.isActive()",
+            ("work/background", "return self._turn.isActive() or self._timer.isActive()",
              "return self._timer.isActive()", "test_later.py", "lost case"),
             ("window/steps", "inside = pipeline is not None and 0 <= place < len(pipeline.steps)",
              "inside = pipeline is not None and 1 <= place < len(pipeline.steps)", "test_steps.py",

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -19,6 +22,7 @@ from kernelscope.engine.control import CancelToken
 from kernelscope.engine.worker import Job
 from kernelscope.gui.work.background import Background, Later, Relay
 from kernelscope.gui.work.tasks import Priority, Tasks
+from tests.paths import ROOT
 from tests.patience import PATIENCE
 
 
@@ -47,6 +51,28 @@ def test_a_call_follows_the_paint(qtbot: QtBot) -> None:
         canvas.update()
         qtbot.waitUntil(lambda: "call" in seen)
         assert seen == ["paint", "call"]
+        seen.clear()
+        QTimer.singleShot(0, later.after_paint)
+        QTimer.singleShot(0, canvas.update)  # in the turn of the request, and after it
+        qtbot.waitUntil(lambda: "call" in seen)
+        assert seen == ["paint", "call"]
+
+
+@pytest.mark.slow
+def test_a_call_follows_the_paint_where_timers_come_first() -> None:
+    """As in the event loop of Qt's own, which is that of systems without GLib."""
+    name = test_a_call_follows_the_paint.__name__
+    command = [sys.executable, "-m", "pytest", "-q", "-n", "0", f"{__file__}::{name}"]
+    done = subprocess.run(
+        command, cwd=ROOT, env={**os.environ, "QT_NO_GLIB": "1"}, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout
+
+
+def test_no_event_of_python_is_posted() -> None:
+    """After thousands of them PySide 6.11 uses the Python half of one that it has freed."""
+    sources = (ROOT / "app" / "kernelscope" / "gui").rglob("*.py")
+    assert not [each.name for each in sources if "postEvent(" in each.read_text("utf-8")]
 
 
 def test_a_call_that_waits_for_a_paint_is_due(qtbot: QtBot) -> None:

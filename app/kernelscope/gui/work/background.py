@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import shiboken6
-from PySide6.QtCore import QCoreApplication, QEvent, QObject, Qt, QTimer, Signal
+from PySide6.QtCore import QObject, Qt, QTimer, Signal
 
 
 class _Sender(QObject):
@@ -45,11 +45,6 @@ class Relay:
 
 SOON_MS = 30  # the wait after a change of a setting: most live runs end sooner, and none is seen
 
-_EVENT = QEvent.Type(QEvent.registerEventType())
-
-_AFTER_PAINTS = Qt.EventPriority.LowEventPriority.value - 1
-"""Qt posts paints at the low priority. A timer of 0 ms may come before them."""
-
 
 class Later(QObject):
     """Calls a slow function once for several requests, after the picture is painted."""
@@ -57,14 +52,18 @@ class Later(QObject):
     def __init__(self, call: Callable[[], object], parent: QObject) -> None:
         super().__init__(parent)
         self._call = call
-        self._is_posted = False
         self._timer = QTimer(self, singleShot=True, interval=SOON_MS)
         self._timer.timeout.connect(call)
+        # Not an event of low priority, as paints are: PySide 6.11 at times deletes the Python half
+        # of an event that is posted before Qt deletes the other one, which then ends the program.
+        self._turn = QTimer(self, singleShot=True, interval=0)
+        self._turn.timeout.connect(self._on_turn)
+        self._turns = 0  # of the event loop that are to end
 
     @property
     def is_due(self) -> bool:
         """Whether a call was requested and has not come yet."""
-        return self._is_posted or self._timer.isActive()
+        return self._turn.isActive() or self._timer.isActive()
 
     def soon(self) -> None:
         """Call within 30 ms, however many requests there are meanwhile."""
@@ -72,21 +71,23 @@ class Later(QObject):
             self._timer.start()
 
     def after_paint(self) -> None:
-        """Call when all that has changed by now has been painted."""
+        """Call when all that had changed at the first such request has been painted."""
         self._timer.stop()
-        if not self._is_posted:
-            self._is_posted = True
-            QCoreApplication.postEvent(self, QEvent(_EVENT), _AFTER_PAINTS)
+        if not self._turn.isActive():
+            self._turns = 2  # a timer may come before the paints of its turn
+            self._turn.start()
 
     def cancel(self) -> None:
         """Call no more for earlier requests."""
         self._timer.stop()
-        self._is_posted = False
-        QCoreApplication.removePostedEvents(self, _EVENT)
+        self._turn.stop()
 
-    def customEvent(self, event: QEvent) -> None:
-        self._is_posted = False
-        self._call()
+    def _on_turn(self) -> None:
+        self._turns -= 1
+        if self._turns:
+            self._turn.start()
+        else:
+            self._call()
 
 
 _PATIENCE = 1.0
