@@ -298,7 +298,7 @@ class _KernelMark:
 
     @property
     def plain(self) -> _KernelMark:
-        """The mark of one whose loops LLVM does not vectorise, nor what is inlined into them.
+        """The mark of one whose loops, and those inlined into it, LLVM does not vectorise.
 
         Each kernel of level *serial* with its own loop needs it. One that other levels have as well
         has a parameter `plain`, which is None there.

@@ -46,7 +46,7 @@ _MOST, _FEWEST = 2**16, 256
 
 _PARTS, _WIDTH, _FEWEST_OF_PART = 24, 0.5, 48
 """Parts by brightness; the width of each is at least this share of sigma in the dark, as the means
-of blocks have an eighth of it themselves; and it has so many blocks."""
+of blocks have an eighth of it themselves; the least number of its blocks."""
 
 _CALM = 0.4  # share of the blocks of a part, those whose quarters differ least
 _CLIPPED = 0.1  # of the blocks of a part may have saturated voxels
@@ -56,7 +56,7 @@ _TRUE_BLACK = 0.1  # share of zeros in the darkest part from which on zero is bl
 
 _ROUNDS, _FAR, _UNEVEN = 20, 0.5, 0.05
 """Rounds of the fit; the relative distance from the line at which a part counts no more; and the
-relative error of each part besides that of chance."""
+relative error of each part on top of that of chance."""
 
 _STEEP, _CLOSE, _CERTAIN = 2.0, 0.7, 4.0
 """The brightest part has this many times the variance of the darkest, the distances from the line

@@ -313,7 +313,7 @@ _MOST_PROBLEMS = 12  # files that a message explains
 
 
 def _check(images: Sequence[Image | Volume], path: Path, *, lossy: bool) -> None:
-    """Refuse what cannot be written there, before a long run or a further question."""
+    """Refuse images that the format cannot keep, before a long run or a further question."""
     first, *others = images
     if isinstance(first, Image):
         check_write(path, first.planes.shape, first.dtype, lossy=lossy)

@@ -24,7 +24,7 @@ ARROWS: dict[int, Corner] = {
     Qt.Key.Key_Up: (0, -1),
     Qt.Key.Key_Down: (0, 1),
 }
-"""How far right and down a press of an arrow key moves what is in hand."""
+"""How far right and down a press of an arrow key moves the part in hand."""
 
 
 @dataclass(frozen=True)

@@ -58,7 +58,7 @@ def show_error(parent: QWidget | None, error: AppError) -> ErrorDialog:
 
 @contextmanager
 def errors_shown(parent: QWidget | None) -> Iterator[None]:
-    """Show a failure that the user can put right; it ends what is done within."""
+    """Show a failure that the user can put right; it ends the block."""
     try:
         yield
     except AppError as error:
