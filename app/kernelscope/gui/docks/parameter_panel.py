@@ -317,7 +317,6 @@ class FilterForm(Form):
         self.spec = spec
         ordered = sorted(spec.parameters, key=lambda each: not getattr(each, "is_strength", False))
         super().__init__(f"{spec.id}Form", ordered, parent)
-        self.filter_id = spec.id
         page = filter_page(spec)
         set_help(self, page)
         for parameter in spec.parameters:
@@ -611,7 +610,7 @@ class ParameterPanel(QScrollArea):
     def _write(self) -> None:
         if not self._shows:
             # A text that is typed when another filter is chosen belongs to the one before.
-            self._session.edit(self.form.state(), self.form.filter_id)
+            self._session.edit(self.form.state(), self.form.spec.id)
 
     def _put_into_tab_order(self, form: FilterForm) -> None:
         """Let Tab go through `form` after the filter, whenever it was made."""
