@@ -25,7 +25,7 @@ from kernelscope.backends.cuda.inspection import (
 from kernelscope.backends.cuda.sources import SourceFile, active_lines, find_kernel, source_files
 from kernelscope.backends.emulator.tracing import Tracer
 from kernelscope.backends.trial.protocol import CompilerMessage
-from kernelscope.base.errors import AppError, Cancelled
+from kernelscope.base.errors import AppError
 from kernelscope.bench.memory_ladder import with_side
 from kernelscope.engine.backend import Fact, FactGroup
 from kernelscope.engine.control import CancelToken
@@ -56,7 +56,7 @@ from kernelscope.gui.widgets.parts import (
 )
 from kernelscope.gui.widgets.tables import FactTable
 from kernelscope.gui.widgets.tool_window import ToolWindow
-from kernelscope.gui.work.background import Background
+from kernelscope.gui.work.background import Background, expected
 from kernelscope.images.image import Image
 from kernelscope.schema.devices import Device
 from kernelscope.schema.launch import Launch
@@ -569,11 +569,10 @@ class KernelViewer(ToolWindow):
             self._show_lines(found)
 
         def fail(error: Exception) -> None:
-            if isinstance(error, Cancelled):
-                return
-            if not isinstance(error, AppError):
-                raise error
-            self._uses.setText(f"Lines are not marked: {error.message} {error.hint}".rstrip())
+            if (failure := expected(error)) is not None:
+                self._uses.setText(
+                    f"Lines are not marked: {failure.message} {failure.hint}".rstrip()
+                )
 
         work = partial(_lines_of, request, level, planned_.launch.kernel, token)
         self._background.start(_LINES, work, show, fail)

@@ -9,7 +9,7 @@ from PySide6.QtGui import QPalette, QPixmap
 from PySide6.QtWidgets import QDialogButtonBox, QLabel, QStyle, QWidget
 
 from kernelscope.backends.emulator.tracing import MOST_ACCESSES, TooManyAccesses, Tracer
-from kernelscope.base.errors import AppError, Cancelled
+from kernelscope.base.errors import AppError
 from kernelscope.bench.memory_ladder import SMALL, CountedRung, with_side
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.request import Request
@@ -20,7 +20,7 @@ from kernelscope.gui.widgets.appearance import stylist
 from kernelscope.gui.widgets.layouts import Scrolled
 from kernelscope.gui.widgets.parts import dressed, in_column, push_button, set_help, text_label
 from kernelscope.gui.widgets.tool_window import ToolWindow
-from kernelscope.gui.work.background import Background
+from kernelscope.gui.work.background import Background, expected
 from kernelscope.images.image import Image
 from kernelscope.schema.devices import Device
 from kernelscope.schema.filter import FilterSpec
@@ -169,12 +169,9 @@ class LevelDialog(ToolWindow):
             self._write()
 
         def fail(error: Exception) -> None:
-            if isinstance(error, Cancelled):
-                return
-            if not isinstance(error, AppError):
-                raise error
-            self._found = f"Loads were not counted: {error.message} {error.hint}".rstrip()
-            self._write()
+            if (failure := expected(error)) is not None:
+                self._found = f"Loads were not counted: {failure.message} {failure.hint}".rstrip()
+                self._write()
 
         self._background.start(_TOPIC, lambda: _counted(request, levels, token), show, fail)
 

@@ -19,7 +19,7 @@ from PySide6.QtWidgets import (
 )
 
 from kernelscope.backends.emulator.tracing import TooManyAccesses, Tracer
-from kernelscope.base.errors import AppError, Cancelled
+from kernelscope.base.errors import AppError
 from kernelscope.bench.memory_ladder import (
     LEAST,
     SIDES,
@@ -50,7 +50,7 @@ from kernelscope.gui.widgets.parts import (
 )
 from kernelscope.gui.widgets.tables import BARS, BarDelegate
 from kernelscope.gui.widgets.tool_window import FigureTable, ToolWindow
-from kernelscope.gui.work.background import Background
+from kernelscope.gui.work.background import Background, expected
 from kernelscope.images.image import Image
 from kernelscope.schema.devices import Device
 from kernelscope.schema.levels import Level, colour
@@ -300,16 +300,15 @@ class MemoryLadderWindow(ToolWindow):
             self._count_next(request)
 
         def fail(error: Exception) -> None:
-            if isinstance(error, Cancelled):
+            failure = expected(error)
+            if failure is None:
                 return
-            if not isinstance(error, AppError):
-                raise error
-            if isinstance(error, TooManyAccesses) and self._sides.currentData() is None:
+            if isinstance(failure, TooManyAccesses) and self._sides.currentData() is None:
                 small = self._sides.findData(SMALL)
                 if small >= 0:  # counted in its place
                     self._sides.setCurrentIndex(small)
                     return
-            keep(CountedRung(level, refusal=f"{error.message} {error.hint}".strip()))
+            keep(CountedRung(level, refusal=f"{failure.message} {failure.hint}".strip()))
 
         self._background.start(_TOPIC, work, keep, fail)
 

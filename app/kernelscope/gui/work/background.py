@@ -10,6 +10,8 @@ from typing import Any
 import shiboken6
 from PySide6.QtCore import QObject, Qt, QTimer, Signal
 
+from kernelscope.base.errors import AppError, Cancelled
+
 
 class _Sender(QObject):
     sent = Signal(object)
@@ -124,6 +126,15 @@ class _Task:
         if "error" in parts:
             return parts["failed"], parts["error"]
         return parts["then"], parts["answer"]
+
+
+def expected(error: Exception) -> AppError | None:
+    """Return a failure that is shown to the user; None where work was cancelled. Raises a bug."""
+    if isinstance(error, Cancelled):
+        return None
+    if not isinstance(error, AppError):
+        raise error
+    return error
 
 
 class Background(QObject):
