@@ -295,6 +295,14 @@ def test_an_output_folder_that_is_still_typed_counts(
     assert len(list((tmp_path / "typed").glob("*.png"))) == COUNT
 
 
+def test_a_typed_folder_shows_where_it_is(batch: BatchWindow, here: Path) -> None:
+    field = child(batch, QLineEdit, "batchOut")
+    field.setText(" clean ")
+    QTest.keyClick(field, Qt.Key.Key_Return)
+    assert field.text() == str(here / "clean")
+    assert batch.form.folder == here / "clean"
+
+
 def test_files_are_removed_by_the_keyboard(qtbot: QtBot, batch: BatchWindow, folder: Path) -> None:
     fill(qtbot, batch, folder)
     batch.table.setFocus()

@@ -131,7 +131,7 @@ def strays(monkeypatch: pytest.MonkeyPatch) -> list[BaseException]:
     return found
 
 
-@pytest.mark.usefixtures("compiled_elsewhere", "compiled_judging", "no_files_are_written")
+@pytest.mark.usefixtures("compiled_elsewhere", "compiled_judging", "no_files_are_written", "here")
 @pytest.mark.parametrize(("seed", "actions"), ACTIONS)
 def test_a_random_hand_finds_no_exception_no_warning_and_no_thread(
     qtbot: QtBot,

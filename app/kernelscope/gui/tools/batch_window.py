@@ -266,8 +266,9 @@ class BatchForm(Form):
     def take_out(self) -> None:
         text = self.values["batchOut"]
         if text != self._out_text:
-            self._out_text = text
-            self._chosen_out = text if text.strip() else ""
+            text = str(self.folder or "")  # so that a relative one shows where it is
+            self.show_values(batchOut=text)
+            self._out_text = self._chosen_out = text
             self.places_changed.emit()
             self.changed.emit("batchOut")
 
