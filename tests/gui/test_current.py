@@ -10,7 +10,6 @@ from PySide6.QtWidgets import QComboBox, QLabel, QSpinBox, QToolButton
 from pytestqt.qtbot import QtBot
 
 from kernelscope.engine.backend import Availability
-from kernelscope.gui.viewer.pane import EARLIER
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.controls import NumberBox
 from kernelscope.gui.window.main_window import MainWindow
@@ -40,7 +39,7 @@ def caption(window: MainWindow) -> str:
 def is_marked(window: MainWindow) -> bool:
     """Return whether the output is marked as of other settings, in all places or in none."""
     marks = {
-        caption(window).startswith(EARLIER),
+        caption(window).startswith("Earlier settings – "),
         child(window, QLabel, "outputTitle").palette().windowText().color()
         == theme.warning_text(window.palette()),
     }
@@ -218,11 +217,11 @@ def test_undo_of_volumes_brings_back_the_settings(
     press(qtbot, window, "F5")
     qtbot.waitUntil(lambda: viewer.output.shown is not None)
     first = window.session.require()
-    assert not title.toolTip().startswith(EARLIER)
+    assert not title.toolTip().startswith("Earlier settings – ")
     viewer.choose_plane(1)  # slices across another axis would be another result
-    assert title.toolTip().startswith(EARLIER)
+    assert title.toolTip().startswith("Earlier settings – ")
     viewer.choose_plane(None)
-    assert not title.toolTip().startswith(EARLIER)
+    assert not title.toolTip().startswith("Earlier settings – ")
     press(qtbot, window, "Ctrl+U")
     qtbot.waitUntil(lambda: viewer.output.shown is None)
     assert state(window) == ""
@@ -232,7 +231,7 @@ def test_undo_of_volumes_brings_back_the_settings(
     assert window.session.require() == first
     assert is_done(window)
     window.session.set_filter("mean")
-    assert title.toolTip().startswith(EARLIER)
+    assert title.toolTip().startswith("Earlier settings – ")
 
 
 # --- F5 during a run ---

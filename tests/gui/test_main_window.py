@@ -59,7 +59,6 @@ from kernelscope.gui.tools import file_dialogs
 from kernelscope.gui.tools.gpu_dialog import GpuDialog
 from kernelscope.gui.tools.manual_window import ManualWindow
 from kernelscope.gui.tools.preferences import Preferences, jpeg_quality
-from kernelscope.gui.viewer.pane import AROUND, EARLIER, TWO_EARLIER
 from kernelscope.gui.viewer.plane_canvas import PlaneCanvas
 from kernelscope.gui.widgets.messages import ErrorDialog, ReportDialog
 from kernelscope.gui.widgets.parts import SnugLabel
@@ -757,7 +756,7 @@ def test_a_part_is_shown_again_after_a_look_at_the_residual(
         press(qtbot, loaded, "F2")
         wait_until(qtbot, lambda: output.content.view is View.OUTPUT)
         assert loaded.session.freshness is Freshness.PART
-        assert output.title.full_text.startswith(AROUND)
+        assert output.title.full_text.startswith("Earlier settings around the preview – ")
         np.testing.assert_array_equal(samples(), part.image.planes[0, 0])
     loaded.session.set_values("mean", {"size": 9})
     press(qtbot, loaded, "F3")
@@ -774,17 +773,17 @@ def test_a_part_of_earlier_settings_is_marked_with_and_without_an_output(
     title = loaded.pictures.canvas.output.title
     loaded.session.set_filter("mean")
     show_part(loaded)
-    assert not title.full_text.startswith("Earlier")
+    assert title.full_text.startswith("Input around the preview – ")
     loaded.session.set_filter("median")
-    assert title.full_text.startswith(EARLIER)
+    assert title.full_text.startswith("Earlier settings, input around the preview – ")
     loaded.session.set_filter("mean")
-    assert not title.full_text.startswith("Earlier")
+    assert title.full_text.startswith("Input around the preview – ")
     run(qtbot, loaded)
     loaded.session.set_filter("median")
     show_part(loaded)
-    assert title.full_text.startswith(AROUND)
+    assert title.full_text.startswith("Earlier settings around the preview – ")
     loaded.session.set_filter("sobel")
-    assert title.full_text.startswith(TWO_EARLIER)
+    assert title.full_text.startswith("Earlier settings, others around the preview – ")
 
 
 def test_the_headline_never_has_the_time_of_a_result_that_a_part_covers(

@@ -46,7 +46,6 @@ from kernelscope.gui.session.subject import Savable
 from kernelscope.gui.session.volume_subject import VolumeSubject
 from kernelscope.gui.tools.file_dialogs import TogetherDialog
 from kernelscope.gui.tools.phantom_dialog import PhantomDialog
-from kernelscope.gui.viewer.pane import EARLIER
 from kernelscope.gui.widgets.form import LineEditor, ListEditor
 from kernelscope.gui.widgets.messages import ErrorDialog
 from kernelscope.gui.widgets.parts import SnugLabel
@@ -473,7 +472,7 @@ def test_a_map_of_noise_is_marked_when_it_would_be_another(
         ("dimensions", "2d", "3d"),
     ):
         window.session.set_values("mri_nlm", {name: other})
-        assert caption(window).startswith(f"{EARLIER}Noise: "), name
+        assert caption(window).startswith("Earlier settings – Noise: "), name
         window.session.set_values("mri_nlm", {name: first})
         assert caption(window).startswith("Noise: "), name
     window.session.set_values("mri_nlm", {"search_radius": 3})
@@ -483,7 +482,7 @@ def test_a_map_of_noise_is_marked_when_it_would_be_another(
     qtbot.waitUntil(lambda: "window radius 1" in caption(window))
     assert caption(window).startswith("Noise: ")
     window.session.set_values("mri_nlm", {"window_radius": 2})
-    assert caption(window).startswith(EARLIER)
+    assert caption(window).startswith("Earlier settings – ")
     tifffile.imwrite(tmp_path / "flat.tif", flat, imagej=True)
     open_scan(qtbot, window, tmp_path / "flat.tif")
     press(qtbot, window, "F6")

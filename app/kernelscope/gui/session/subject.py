@@ -706,14 +706,16 @@ class Subject(Observed, Generic[Opened, Part]):
         previewed, settings = self.previewed, self.session.settings
         if previewed is None:
             return self.is_stale
-        covered = self.result is not None and not self.is_stale  # it is about to be drawn
+        covered = self.is_current(settings)  # it is about to be drawn
         return not covered and not (settings is not None and settings.made(previewed))
 
     @property
     def is_around(self) -> bool:
-        """Whether an output of other settings is in view around a preview."""
+        """Whether an output of other settings, or the input, is in view around a preview."""
         shown = self.previewed
-        if shown is None or not self.is_stale or not isinstance(shown.region, Region):
+        if shown is None or self.is_current(self.session.settings):
+            return False
+        if not isinstance(shown.region, Region):
             return False
         parts = self.visible_parts(shown)
         return any(isinstance(each, Region) and not shown.region.contains(each) for each in parts)

@@ -44,10 +44,8 @@ SHARP_FROM = 3.0
 
 _BLENDED = QImage.Format.Format_ARGB32_Premultiplied
 
-_VEIL = QColor(0, 0, 0, 150)  # laid over the input around a region of the first output
-
 _FRAME = ((3, QColor(0, 0, 0)), (2, QColor("#ffffff")))
-"""Device pixels and colours around a region over an earlier output, which is compared with it."""
+"""Device pixels and colours around a region, which is compared with the picture under it."""
 
 
 Colours: TypeAlias = Callable[[NDArray[Any]], NDArray[np.uint8]]
@@ -114,10 +112,7 @@ class Layer:
         return self._parts[-1].area if self._parts else QRectF()
 
     def put_region(self, region: Region, image: Image, offset: int) -> None:
-        """Draw `region` of another result, `image` stretched to it, over the picture.
-
-        It has a frame over an earlier output; the input around a first one is dimmed.
-        """
+        """Draw `region` of another result, `image` stretched to it, in a frame over the picture."""
         area = QRectF(offset + region.left, offset + region.top, region.width, region.height)
         self._parts = [part for part in self._parts if part.planes is None]
         self._parts.append(_Part(Pyramid(image.planes), area, image.planes))
@@ -164,8 +159,6 @@ class Layer:
         """
         drawn: dict[object, QImage] = {}
         for part in self._parts:
-            if part.planes is not None and self.planes is None:
-                painter.fillRect(room, _VEIL)
             self._paint_part(painter, part, origin, cell, room, want, drawn)
         self._drawn = drawn
 
@@ -213,7 +206,7 @@ class Layer:
             len(rows) * high,
         )
         edge = QRectF(left, top, area.width() * cell.width(), area.height() * cell.height())
-        if part.planes is not None and self.planes is not None:
+        if part.planes is not None:
             for width, colour in _FRAME:
                 painter.fillRect(edge.adjusted(-width, -width, width, width), colour)
         painter.save()

@@ -219,7 +219,7 @@ class PairView(QWidget):
     ) -> None:
         """Draw a part of another result over the picture until the next: `Layer.put_region`.
 
-        Before there is an output, the dimmed input is around it.
+        Before there is an output, the input is around it.
         """
         with self.view.changing(DRAWN):
             if self.output.is_empty:  # no other part may be known

@@ -17,15 +17,6 @@ from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.appearance import stylist
 from kernelscope.gui.widgets.parts import ElidedLabel, dressed, in_column, text_label
 
-EARLIER = "Earlier settings – "
-"""Precedes the caption of an output that Run would not produce with the current settings."""
-
-AROUND = "Earlier settings around the preview – "
-"""Precedes the caption of one that is in view beside a part with the current settings."""
-
-TWO_EARLIER = "Earlier settings, others around the preview – "
-"""Precedes the caption of a part with earlier settings, and an output of still others around it."""
-
 RUNNING = "Running…"
 COMPILING = "Compiling for these settings. Done once; later runs start at once."
 """The hint in place of an output while it is computed."""
@@ -165,7 +156,7 @@ class Pane(QWidget):
             self.hint.raise_()
 
     def set_mark(self, mark: str) -> None:
-        """Put `EARLIER`, `AROUND` or `TWO_EARLIER` before the caption, or nothing."""
+        """Put before the caption how the settings differ from those of the output, or nothing."""
         if mark != self._mark:
             self._mark = mark
             self._draw_caption()

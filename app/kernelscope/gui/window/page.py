@@ -36,7 +36,7 @@ from kernelscope.gui.session.subject import (
     Subject,
 )
 from kernelscope.gui.viewer.pair_view import PairView
-from kernelscope.gui.viewer.pane import AROUND, EARLIER, NOTHING, TWO_EARLIER
+from kernelscope.gui.viewer.pane import NOTHING
 from kernelscope.gui.widgets.parts import in_column, set_help
 from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image
@@ -272,12 +272,15 @@ class Page(QWidget, Generic[Opened, Part]):
             self._show_slices()
 
     def _mark(self) -> None:
-        """Mark the output if a run with the present settings would produce another one."""
+        """Mark an output that a run would not produce, and another picture around a preview."""
         if self.subject.drop_previews():
             self._redraw()
-        earlier, around = self.subject.is_earlier, self.subject.is_around
-        marks = {(True, False): EARLIER, (False, True): AROUND, (True, True): TWO_EARLIER}
-        self.canvas.output.set_mark(marks.get((earlier, around), ""))
+        earlier, around = self.subject.is_earlier, ""
+        if self.subject.is_around:
+            ground = "others" if earlier else "earlier settings"
+            around = f"{ground if self.subject.result else 'input'} around the preview"
+        mark = ", ".join(filter(None, ("earlier settings" if earlier else "", around)))
+        self.canvas.output.set_mark(mark and f"{mark.capitalize()} – ")
         if self.canvas.has_previews:
             self.canvas.mark_earlier(self.subject.earlier_axes())
 
