@@ -949,10 +949,31 @@ def test_a_photograph_is_saved_at_95_or_more_unless_another_quality_is_chosen(
         press(qtbot, window, "Ctrl+S")
         question = save_as(qtbot, window, target, quality)
         assert question is not None
-        assert question.labelText().endswith("Usual: 95")
+        assert "\nUsual: 95, that of the original: 83" in question.labelText()
         said = f"Saved {target}.  JPEG quality {quality or 95}, chroma 4:2:0."
         wait_until(qtbot, lambda said=said: window.statusBar().currentMessage() == said)
         assert read_image(target).metadata.jpeg == (quality or 95, "4:2:0")
+
+
+def test_the_question_for_the_quality_has_the_size_of_the_file(
+    qtbot: QtBot, loaded: MainWindow, tmp_path: Path
+) -> None:
+    run(qtbot, loaded)
+    shown = []
+    for quality in (20, 100):
+        target = tmp_path / f"{quality}.jpg"
+        press(qtbot, loaded, "Ctrl+S")
+        choose_files(dialog(qtbot, loaded, QFileDialog), target)
+        question = dialog(qtbot, loaded, QInputDialog)
+        assert "original" not in question.labelText(), "it is no JPEG"
+        question.setIntValue(quality)
+        wait_until(qtbot, lambda box=question: "…" not in box.labelText())
+        shown.append(question.labelText().rpartition("\nFile: ")[2])
+        question.accept()
+        wait_until(qtbot, target.exists)
+        size = target.stat().st_size
+        assert shown[-1] == (f"{size} bytes" if size < 1000 else f"{size / 1000:.2f} kB")
+    assert shown[0] != shown[1]
 
 
 def test_a_key_typed_ahead_is_no_quality(qtbot: QtBot, loaded: MainWindow, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from kernelscope.files.samples import SAMPLES, Sample
 from kernelscope.files.writing import (
     check_write,
     check_write_pages,
+    encoded,
     holds_pages,
     write_image,
     write_pages,
@@ -26,6 +27,7 @@ __all__ = [
     "Sample",
     "check_write",
     "check_write_pages",
+    "encoded",
     "holds_pages",
     "is_one_of_several",
     "read_image",

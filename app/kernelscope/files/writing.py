@@ -49,17 +49,23 @@ def write_image(
     start = time.perf_counter()
     check_write(path, image.planes.shape, image.pixels.dtype, lossy=lossy, quality=quality)
     writer = _writer(path)
-    encode = writer.encode
-    if quality is not None and writer.encode_at is not None:
-        encode = partial(writer.encode_at, quality=quality)
     with saving(path):
-        replace_file(path, encode(writer.fit(image), writer.metadata(image)))
+        replace_file(path, encoded(image, path, quality))
     elapsed = (time.perf_counter() - start) * 1e3
     _logger.info("Saved %s as %s: %.1f ms", image.describe(), path, elapsed)
     losses = writer.losses(image.channels, image.pixels.dtype)
     if losses:
         _logger.info("%s: saved without the %s", path.name, enumerated(losses))
     return path
+
+
+def encoded(image: Image, path: Path, quality: int | None = None) -> bytes:
+    """Return the content of the file that `write_image` writes, where `check_write` is passed."""
+    writer = _writer(path)
+    encode = writer.encode
+    if quality is not None and writer.encode_at is not None:
+        encode = partial(writer.encode_at, quality=quality)
+    return encode(writer.fit(image), writer.metadata(image))
 
 
 def record_of_image(image: Image, path: Path) -> Record:

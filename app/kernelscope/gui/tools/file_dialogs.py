@@ -8,7 +8,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from PySide6.QtCore import QMimeData, QObject, QSignalBlocker, QStandardPaths, Qt, Signal
+from PySide6.QtCore import (
+    QLocale,
+    QMimeData,
+    QObject,
+    QSignalBlocker,
+    QStandardPaths,
+    Qt,
+    Signal,
+)
 from PySide6.QtGui import QGuiApplication, QImage, QKeyEvent, QShowEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
@@ -40,6 +48,7 @@ from kernelscope.files import (
     WRITABLE,
     Format,
     check_write,
+    encoded,
     read_image,
     read_recipe,
     write_image,
@@ -718,10 +727,11 @@ class Pictures(QObject):
         assert isinstance(first, Image)
         own = jpeg_quality(self.settings)
         source = "Usual" if own is None else "As set in Edit > Preferences"
-        usual = own or jpeg_coding(first.pixels, first.metadata).quality
-        dialog = self._question(
-            "saveQuality", f"Quality of {path.name}, 1 to 100\n{source}: {usual}"
-        )
+        usual, read = own or jpeg_coding(first.pixels, first.metadata).quality, first.metadata.jpeg
+        text = f"Quality of {path.name}, 1 to 100\n{source}: {usual}"
+        if read is not None:
+            text = f"{text}, that of the original: {read.quality}"
+        dialog = self._question("saveQuality", text)
         dialog.setIntRange(1, 100)
         dialog.setIntValue(usual)
         dialog.setOkButtonText("Save")
@@ -732,6 +742,40 @@ class Pictures(QObject):
         # A digit that was typed before this was there would replace the number.
         for box in dialog.findChildren(QDialogButtonBox):
             box.button(QDialogButtonBox.StandardButton.Ok).setFocus()
+        if savable.compute is None:
+            self._measure(dialog, first, path, text)
+
+    def _measure(self, dialog: QInputDialog, image: Image, path: Path, text: str) -> None:
+        """Write below `text` how large the file becomes at the quality that is chosen."""
+        busy = False
+
+        def follow() -> None:
+            nonlocal busy
+            dialog.setLabelText(f"{text}\nFile: …")
+            if busy:
+                return
+            busy, quality = True, dialog.intValue()
+
+            def show(size: int) -> None:
+                nonlocal busy
+                busy = False
+                if dialog.intValue() != quality:
+                    follow()
+                    return
+                unit = QLocale.DataSizeFormat.DataSizeSIFormat
+                size_text = QLocale.c().formattedDataSize(size, 2, unit)
+                dialog.setLabelText(f"{text}\nFile: {size_text}")
+
+            self._background.start(
+                "file size",
+                lambda: len(encoded(image, path, quality)),
+                show,
+                lambda _: dialog.setLabelText(text),
+            )
+
+        dialog.intValueChanged.connect(follow)
+        dialog.finished.connect(lambda: self._background.forget("file size"))
+        follow()
 
     def _write(
         self, savable: Savable, path: Path, quality: int | None = None, *, lossy: bool = False
