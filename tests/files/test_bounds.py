@@ -21,7 +21,6 @@ import numpy as np
 import PIL.Image
 import pytest
 import tifffile
-from pydicom.encaps import encapsulate
 from pydicom.uid import (
     HTJ2KLossless,
     JPEG2000Lossless,
@@ -39,6 +38,7 @@ from kernelscope.files.volumes import read_volume
 from kernelscope.files.watched import WatchedFile
 from tests import builds
 from tests.files.makers import png_chunk, png_header
+from tests.files.test_volumes_dicom import encapsulate
 from tests.files.test_volumes_dicom import write as write_slice
 from tests.foreign import posix
 
@@ -330,10 +330,7 @@ def strip(path: Path, compression: int, data: bytes | bytearray, samples: int) -
 def frame(path: Path, data: bytes | bytearray, declared: tuple[int, int], syntax: Any) -> None:
     """Write a slice of one compressed frame."""
     dataset = write_slice(path, np.zeros(declared, np.uint8), 0)
-    dataset.file_meta.TransferSyntaxUID = syntax
-    dataset.PixelData = encapsulate([bytes(data)])
-    dataset["PixelData"].is_undefined_length = True
-    dataset.save_as(path)
+    encapsulate(dataset, path, syntax, bytes(data))
 
 
 def packed_before(make: Callable[[], Any], name: object) -> bytes:

@@ -8,7 +8,6 @@ from typing import Any
 
 import nibabel
 import numpy as np
-import PIL.Image
 import pytest
 import tifffile
 from numpy.typing import NDArray
@@ -216,18 +215,3 @@ def test_pictures(tmp_path: Path, source: str, target: str, dtype: str, channels
         blocks = read_image(tmp_path / f"blocks-{target}")
         np.testing.assert_array_equal(blocks.pixels, made.pixels)
         assert blocks.metadata == made.metadata
-
-
-@pytest.mark.parametrize("orientation", range(1, 9))
-def test_orientation_of_pictures_and_stacks(tmp_path: Path, orientation: int):
-    plane = picture("uint8", 1)
-    exif = PIL.Image.Exif()
-    exif[274] = orientation
-    PIL.Image.fromarray(plane).save(tmp_path / "a.png", exif=exif)
-    PIL.Image.fromarray(plane).save(tmp_path / "a.tif", exif=exif)
-    tag = [(274, "H", 1, orientation, True)]
-    how: dict[str, Any] = {"photometric": "minisblack", "extratags": tag}
-    tifffile.imwrite(tmp_path / "stack.tif", np.stack([plane, plane]), **how)
-    expected = read_image(tmp_path / "a.png").pixels
-    np.testing.assert_array_equal(read_image(tmp_path / "a.tif").pixels, expected)
-    np.testing.assert_array_equal(read_volume(tmp_path / "stack.tif").voxels[1], expected)

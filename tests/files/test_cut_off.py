@@ -12,7 +12,6 @@ import PIL.Image
 import pytest
 
 from kernelscope.base.errors import ImageReadError
-from kernelscope.cli.main import main
 from kernelscope.files import read_image, write_image
 from kernelscope.images.image import Image
 from tests.files.makers import jpeg, png_chunk
@@ -155,14 +154,3 @@ def test_a_png_without_a_row_is_refused(tmp_path: Path) -> None:
     path.write_bytes(data[: data.index(b"IDAT") + 20])
     with pytest.raises(ImageReadError, match="cut off: its data end before the first row"):
         read_image(path)
-
-
-@pytest.mark.parametrize("suffix", [".jpg", ".png"])
-def test_the_command_line_says_so(
-    tmp_path: Path, suffix: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    data = jpeg("baseline", PHOTO) if suffix == ".jpg" else png()
-    path = tmp_path / f"cut{suffix}"
-    path.write_bytes(data[: len(data) // 2])
-    assert main(["apply", "median", str(path), str(tmp_path / "out.png"), "--device", "cpu"]) == 0
-    assert re.search(r"note: (.*: )?The file is cut off: only rows 1 to", capsys.readouterr().err)

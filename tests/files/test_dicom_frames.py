@@ -10,14 +10,13 @@ import imagecodecs
 import numpy as np
 import pytest
 from pydicom import dcmread, uid
-from pydicom.dataset import FileDataset, FileMetaDataset
-from pydicom.encaps import encapsulate
 from pydicom.pixels.encoders import RLELosslessEncoder
 
 from kernelscope.base.errors import ImageReadError
 from kernelscope.files import read_image
 from kernelscope.files.volumes import read_volume
-from tests.files.test_volumes_dicom import enhanced
+from tests.files.test_volumes_dicom import encapsulate, enhanced
+from tests.files.test_volumes_dicom import write as write_slice
 
 SIDES = (32, 40)
 GREY = [np.random.default_rng(n).integers(0, 256, SIDES, np.uint8) for n in range(3)]
@@ -46,22 +45,10 @@ ENCODERS: dict[str, tuple[Any, Callable[[Any], Any]]] = {
 
 
 def write(path: Path, syntax: Any, pieces: list[bytes], offsets: bool, colour: bool) -> Path:
-    meta = FileMetaDataset()
-    meta.TransferSyntaxUID, meta.MediaStorageSOPClassUID = syntax, uid.MRImageStorage
-    meta.MediaStorageSOPInstanceUID = uid.generate_uid()
-    data = FileDataset(None, {}, file_meta=meta, preamble=bytes(128))
-    data.SOPClassUID, data.SOPInstanceUID = uid.MRImageStorage, meta.MediaStorageSOPInstanceUID
-    data.SeriesInstanceUID = uid.generate_uid()
-    data.Rows, data.Columns = SIDES
-    data.SamplesPerPixel = 3 if colour else 1
-    data.PhotometricInterpretation = "RGB" if colour else "MONOCHROME2"
-    if colour:
-        data.PlanarConfiguration = 0
-    data.BitsAllocated = data.BitsStored = 8
-    data.HighBit, data.PixelRepresentation = 7, 0
-    data.PixelData = encapsulate(pieces, has_bot=offsets)
-    data["PixelData"].is_undefined_length = True
-    data.save_as(path, enforce_file_format=True)
+    tags: dict[str, Any] = {"PhotometricInterpretation": "RGB", "SamplesPerPixel": 3}
+    tags["PlanarConfiguration"] = 0
+    data = write_slice(path, COLOUR[0] if colour else GREY[0], 0, **tags if colour else {})
+    encapsulate(data, path, syntax, *pieces, has_bot=offsets)
     return path
 
 

@@ -125,7 +125,7 @@ class TestKept:
         expected = RESOLUTION[::-1] if is_turned else RESOLUTION
         assert image.metadata.resolution == pytest.approx(expected, rel=1e-4)
 
-    @pytest.mark.parametrize("target", [".png", ".jpg", ".webp"])
+    @pytest.mark.parametrize("target", [".png", ".jpg", ".webp", ".tif", ".ome.tif"])
     def test_what_was_turned_is_not_turned_again(self, tmp_path, target):
         path = saved_elsewhere(tmp_path / "a.png", held=exif(6))
         image = read_image(path)
@@ -423,10 +423,12 @@ class TestContentThatNoResultHas:
 
 
 class TestDamaged:
-    @pytest.mark.parametrize("cut", [4, 8, 20, 60])
+    @pytest.mark.parametrize(
+        "held", [*(exif()[:cut] for cut in (4, 8, 20, 60)), b"garbage", b"II*\0\xff\xff\xff\x7f"]
+    )
     @pytest.mark.parametrize("suffix", [".png", ".jpg"])
-    def test_exif(self, tmp_path, suffix, cut):
-        image = read_image(saved_elsewhere(tmp_path / f"a{suffix}", held=exif()[:cut]))
+    def test_exif(self, tmp_path, suffix, held):
+        image = read_image(saved_elsewhere(tmp_path / f"a{suffix}", held=held))
         assert image.notices == (DAMAGED,)
         assert image.metadata.exif == b""
 
@@ -683,35 +685,6 @@ class TestExifOfTiff:
         }
         made[0x8825] = {1: "N", 2: (51.0, 3.0, 30.5)}
         return made.tobytes().removeprefix(b"Exif\0\0")
-
-    def check(self, found):
-        assert found[271] == "Camera"
-        assert found[306] == "2026:05:03 10:20:30"
-        table = found.get_ifd(0x8769)
-        assert table[0x829A] == 1 / 125
-        assert table[0x9003] == "2026:05:03 10:20:30"
-        assert table[0x927C] == bytes(range(200))
-        assert found.get_ifd(0x8825)[2] == (51.0, 3.0, 30.5)
-
-    @pytest.mark.parametrize("source", [".jpg", ".png", ".webp"])
-    @pytest.mark.parametrize("target", [".tif", ".ome.tif"])
-    def test_there_and_back(self, tmp_path, source, target):
-        pixels = PIL.Image.fromarray(np.arange(72, dtype=np.uint8).reshape(4, 6, 3))
-        pixels.save(tmp_path / f"a{source}", exif=b"Exif\0\0" + self.data())
-        image = read_image(tmp_path / f"a{source}")
-        written = write_image(image, tmp_path / f"b{target}")
-        assert record_of(written, image).losses == []
-        with PIL.Image.open(written) as other:
-            self.check(other.getexif())
-        again = read_image(written)
-        np.testing.assert_array_equal(again.pixels, image.pixels)  # and not turned twice
-        assert again.metadata.others == ()
-        back = write_image(again, tmp_path / "c.jpg")
-        with PIL.Image.open(back) as other:
-            self.check(other.getexif())
-        twice = write_image(again, tmp_path / "d.tif")
-        with PIL.Image.open(twice) as other:
-            self.check(other.getexif())
 
     EVERYTHING: ClassVar = {
         270: "seen at dawn",

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import struct
 import zlib
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +14,9 @@ import tifffile
 from numpy.typing import NDArray
 
 from kernelscope.base.errors import AppError
-from kernelscope.cli.main import main
 from kernelscope.files import read_image
 from kernelscope.files.volumes import is_volume, read_volume
 from tests.files.makers import png_chunk
-
-RECIPE = '{"format": "kernelscope recipe", "version": 2, "steps": [{"filter": "median"}]}'
 
 _random = np.random.default_rng(5)
 
@@ -140,23 +135,6 @@ def read(path: Path) -> NDArray[Any]:
 def test_numbers(case: str, tmp_path: Path) -> None:
     make, wanted = CASES[case]
     np.testing.assert_array_equal(read(make(tmp_path)), wanted)
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_apply_and_batch_agree(
-    case: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    make: Callable[[Path], Path] = CASES[case][0]
-    source, target = make(tmp_path), tmp_path / "made"
-    target.mkdir()
-    assert main(["apply", "median", str(source), str(target / source.name), "--json"]) == 0
-    record = json.loads(capsys.readouterr().out)["record"]
-    (tmp_path / "r.json").write_text(RECIPE)
-    options = ["--out", str(tmp_path / "out"), "--summary", str(tmp_path / "s.json"), "--quiet"]
-    assert main(["batch", str(tmp_path / "r.json"), str(source), *options]) == 0
-    (found,) = json.loads((tmp_path / "s.json").read_text())["files"]
-    assert found["record"] == record
-    np.testing.assert_array_equal(read(Path(found["target"])), read(target / source.name))
 
 
 @pytest.mark.parametrize("share", [0.3, 0.9])

@@ -48,16 +48,6 @@ def test_in_the_order_of_the_numbers(folder):
     assert volume.notices == (UNKNOWN_SPACING,)
 
 
-@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.float32])
-def test_types_are_kept(folder, noise, dtype):
-    slices = noise((3, 5, 6), dtype)
-    for index, plane in enumerate(slices):
-        tifffile.imwrite(folder / f"{index}.tif", plane)
-    volume = read_volume(folder)
-    np.testing.assert_array_equal(volume.voxels, slices)
-    assert volume.voxels.dtype == dtype
-
-
 @pytest.mark.parametrize("mode", ["RGB", "RGBA", "P", "LA"])
 def test_grey_in_colour_models(folder, noise, mode):
     slices = noise((2, 5, 6))
@@ -223,14 +213,6 @@ def test_what_does_not_fit_is_refused(tmp_path: Path, suffix: str, low: int, hig
     assert names(tmp_path) == []
     fits = np.array([max(low, 0), min(high, 255 if suffix == ".bmps" else 65535)], np.float32)
     write_volume(Volume.from_array(fits.reshape(1, 1, 2)), tmp_path / f"out{suffix}", lossy=True)
-
-
-def test_spacing_and_place_are_lost_on_demand_only(tmp_path: Path) -> None:
-    values = np.zeros((2, 3, 4), np.uint8)
-    made = Volume.from_array(values, spacing=(4.0, 1.0, 1.0), affine=np.eye(4))
-    with pytest.raises(LossyFormat, match="the distance of voxels, orientation and position"):
-        write_volume(made, tmp_path / "out.pngs")
-    write_volume(made, tmp_path / "out.pngs", lossy=True)
 
 
 def test_an_older_result_is_replaced_as_a_whole(tmp_path: Path) -> None:
