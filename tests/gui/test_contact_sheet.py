@@ -229,10 +229,15 @@ def test_tiles_say_which_part_they_show_and_time(
     region = Region(80, 90, 240, 320)
     qtbot.waitUntil(lambda: all(each.picture is not None for each in sheet.tiles))
     qtbot.waitUntil(lambda: all(each._region == region for each in sheet.tiles))
-    assert "320×240 of 500×400 pixels are computed and timed." in sheet.note.text()
+    assert (
+        "320×240 of 500×400 pixels, in the middle of the view, are computed and timed."
+        in sheet.note.text()
+    )
     tile.resize(600, 400)
     for each in sheet.tiles:
         assert re.search(r"s for this part, (one|first) run", each.text)
+        last = each.text.split(" · ")[-1]
+        assert "for this part" in last, "the time is cut, where there is no room, and no score"
     assert tile.part == "320×240 at 90, 80"
     tile.resize(100 + 8, 50 + 2 * tile.fontMetrics().height() + 16)
     assert tile.part == "100×50 at 200, 175"
@@ -340,6 +345,24 @@ def test_a_run_ends_the_sheet_and_it_is_computed_afterwards(
     assert len(finished) == 1
 
 
+def test_pinned_results_can_be_compared_once_they_are_computed(
+    qtbot: QtBot, cpu: FakeCpu, window: MainWindow, picture: Path
+) -> None:
+    """The buttons stayed grey, without a reason."""
+    load(qtbot, window, picture)
+    window.session.live = False
+    window.session.set_filter("mean")
+    cpu.go.clear()
+    sheet = _opened(window)
+    for tile in sheet.tiles[:2]:
+        QTest.keyClick(tile, Qt.Key.Key_P)
+    assert not sheet.swipe_button.isEnabled()
+    assert "have to be computed" in sheet.swipe_button.toolTip()
+    cpu.go.set()
+    qtbot.waitUntil(lambda: _complete(sheet))
+    assert sheet.swipe_button.isEnabled()
+
+
 def test_the_middle_of_the_view_is_computed() -> None:
     assert middle(None, (1000, 2000, 1)) == Region(380, 840, 240, 320)
     assert middle(Region(10, 20, 300, 100), (1000, 2000, 1)) == Region(40, 20, 240, 100)
@@ -348,10 +371,12 @@ def test_the_middle_of_the_view_is_computed() -> None:
 def test_pinned_results_are_compared(qtbot: QtBot, real: MainWindow) -> None:
     sheet = _sheet(qtbot, real)
     assert not sheet.swipe_button.isEnabled()
+    assert sheet.swipe_button.toolTip().endswith("First pin two results: Shift+click, or P")
     qtbot.mouseClick(sheet.tiles[0], Qt.MouseButton.LeftButton, Qt.KeyboardModifier.ShiftModifier)
     assert not sheet.blind_button.isEnabled()
     QTest.keyClick(sheet.tiles[4], Qt.Key.Key_P)
     assert sheet.swipe_button.isEnabled()
+    assert "Shift" not in sheet.swipe_button.toolTip()
     qtbot.mouseClick(sheet.swipe_button, Qt.MouseButton.LeftButton)
     swipe = child(sheet, QDialog, "sheetSwipe")
     assert swipe.windowTitle() == "Mask size 3 px and Mask size 11 px"

@@ -149,7 +149,7 @@ class SheetTile(QWidget):
             self.same = ""
             if cell.same is not None:
                 self.same = f"same as {self.parameter.caption(cell.same.value)}"
-            parts = time, _score_text(cell.score), self.same
+            parts = self.same, _score_text(cell.score), time  # the last one is cut first
             self._figures = " · ".join(filter(None, parts))
         self._refresh()
 
@@ -225,6 +225,10 @@ _COMPILING_MS = 1000
 
 _NO_SCORES = "No estimate of dB: {}. Edit > Reference > Choose Reference sets one to compare with."
 _UNSCORED = "results have another size, or errors that are too small beside the noise"
+_SWIPE = "Compare the two pinned results in one view, with a divider"
+_BLIND = "Test whether you see which of the two pinned results is better"
+_UNPINNED = "First pin two results: Shift+click, or P"
+_UNLIKE = "Both pinned results have to be computed, and of one size"
 _SOME_SCORES = f"No best one: some have no figure, as {_UNSCORED}."
 
 
@@ -255,10 +259,8 @@ class ContactSheet(ToolWindow):
         self.parameters = choice_box("sheetParameter", "Parameter that varies")
         self.note = text_label("", "", "note", parent=self)
         self.tiles: list[SheetTile] = []
-        tip = "Compare the two pinned results in one view, with a divider"
-        self.swipe_button = push_button("S&wipe", "", self.swipe, tip=tip)
-        tip = "Test whether you see which of the two pinned results is better"
-        self.blind_button = push_button("&Blind test", "", self.blind_test, tip=tip)
+        self.swipe_button = push_button("S&wipe", "", self.swipe)
+        self.blind_button = push_button("&Blind test", "", self.blind_test)
         self._lay_out()
         self._timer = QTimer(self, singleShot=True, interval=_REST_MS)
         self._timer.timeout.connect(self.compute)
@@ -349,7 +351,8 @@ class ContactSheet(ToolWindow):
         if isinstance(region, Region) and region != Region.all_of(whole.whole_shape):
             height, width = whole.whole_shape[:2]
             part = (
-                f"{region.width}×{region.height} of {width}×{height} pixels are computed and timed"
+                f"{region.width}×{region.height} of {width}×{height} pixels, in the middle of the "
+                "view, are computed and timed"
             )
         note = f"{part}. Click or Return adopts, again centres; Shift+click or P pins."
         self.note.setText(note.lstrip(". "))
@@ -459,6 +462,7 @@ class ContactSheet(ToolWindow):
         if value.result is not None:
             self._known[_key(value.variant)] = value
         self._show_cell(self.tiles[value.index], value)
+        self._show_pins()
 
     def _on_finished(self) -> None:
         self._end()
@@ -515,8 +519,12 @@ class ContactSheet(ToolWindow):
     def _show_pins(self) -> None:
         for tile in self.tiles:
             tile.mark("pinned", tile in self._pinned)
-        for button in (self.swipe_button, self.blind_button):
-            button.setEnabled(self._pair() is not None)
+        pair, why = self._pair(), ""
+        if pair is None:
+            why = _UNLIKE if len(self._pinned) == 2 else _UNPINNED
+        for button, tip in ((self.swipe_button, _SWIPE), (self.blind_button, _BLIND)):
+            button.setEnabled(pair is not None)
+            button.setToolTip(". ".join(filter(None, (tip, why))))
 
     def _pair(self) -> tuple[SheetTile, SheetTile] | None:
         if len(self._pinned) != 2:
