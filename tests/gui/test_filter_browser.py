@@ -443,6 +443,8 @@ def test_denoise_chooses_the_filter_and_its_values_and_says_why(
     said = window.statusBar().currentMessage()
     assert said.startswith("Collaborative filtering: the best results of the denoisers")
     assert said.endswith("; other filters: Sliding DCT, Non-local means")
+    window.show_status("another message")
+    assert f"\n{picture.name}: {said}" in window.actions_["denoise"].toolTip()
 
     draws = np.random.default_rng(1).random((64, 64))
     specks = np.where(draws < 0.1, 0, np.where(draws > 0.9, 255, 128)).astype(np.uint8)

@@ -42,6 +42,7 @@ from kernelscope.gui.session.subject import (
 )
 from kernelscope.gui.widgets import commands
 from kernelscope.gui.widgets.commands import Action
+from kernelscope.gui.widgets.parts import plain_tip
 from kernelscope.gui.window import menus
 from kernelscope.gui.window.actions import Actions
 from kernelscope.gui.window.live import Live
@@ -251,6 +252,8 @@ class StepCommands(QObject):
             if subject.is_front and subject.source is source:
                 said = self._take(proposal, source)
                 self._show_status(said)
+                button = self._actions["denoise"]  # the status bar has other messages soon
+                button.setToolTip(plain_tip(f"{button.statusTip()}\n{source.title}: {said}"))
                 if subject.pending is not None:  # another input will be announced
                     self._session.notice = said
 
