@@ -97,18 +97,6 @@ def test_same_bytes_on_any_cards_in_any_slabs(
     session.assert_nothing_leaked()
 
 
-def test_several_cards_share_a_volume_that_would_fit_one() -> None:
-    rows = WeightedRows(VOLUME, steps=2)
-    session, source = Session(rows, room=4, cards=3), picture(VOLUME)
-    np.testing.assert_array_equal(session.filter(source), expected(rows, source))
-    assert len(session.runs) == 3
-    (notice,) = session.notices
-    assert notice == (
-        "The volume was filtered in 1 slab on GPU 0, 1 slab on GPU 1 and 1 slab on GPU 2; "
-        "transfers overlapped computing."
-    )
-
-
 def test_one_slice_stays_on_the_first_card() -> None:
     rows = WeightedRows((1, 3, 2, 2), radius=0)
     session, source = Session(rows, room=4, cards=2), picture((1, 3, 2, 2))

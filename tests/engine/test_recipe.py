@@ -127,15 +127,6 @@ def test_only_what_has_an_estimate_is_estimated() -> None:
         Step.create("nlm", {"patch_sigma": ESTIMATE})
 
 
-def test_a_step_does_not_change() -> None:
-    parameters = {"size": 5}
-    step = Step.create("mean", parameters)
-    parameters["size"] = 7
-    assert step.parameters["size"] == 5
-    with pytest.raises(TypeError):
-        step.parameters["size"] = 7  # type: ignore[index]
-
-
 def test_a_recipe_has_steps() -> None:
     with pytest.raises(InvalidRecipe, match="no steps"):
         Recipe(())

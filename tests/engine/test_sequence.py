@@ -13,7 +13,7 @@ from kernelscope.engine.control import CancelToken, Progress
 from kernelscope.engine.region import Region
 from kernelscope.engine.request import Request, RunSettings
 from kernelscope.engine.run import execute
-from kernelscope.engine.step import ESTIMATE, Step
+from kernelscope.engine.step import Step
 from kernelscope.engine.steps import execute_all, joined
 from kernelscope.images.image import Image
 from kernelscope.schema.borders import Border
@@ -72,16 +72,6 @@ def test_only_the_first_step_is_measured(backends: Backends) -> None:
     assert result.parts[0].repeats is not None
     assert result.parts[1].repeats is None
     assert result.repeats is None
-
-
-def test_a_further_step_estimates_from_its_own_input(backends: Backends) -> None:
-    nlm = Step.create("nlm", {"filter_sigma": ESTIMATE, "search": "window"})
-    assert "filter_sigma" in nlm.estimates
-    result = execute_all(chain(NOISE, nlm), backends)
-    alone = execute_all(Request(result.parts[0].output, MEDIAN, then=(RunSettings(nlm),)), backends)
-    numbers = [each.parts[1].request.step.parameters["filter_sigma"] for each in (result, alone)]
-    assert numbers[0] != numbers[1]
-    assert any("was estimated" in notice for notice in result.notices)
 
 
 def test_a_step_that_cannot_follow_is_refused_by_name() -> None:

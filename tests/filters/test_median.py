@@ -271,17 +271,6 @@ def test_squares_have_the_lower_and_masks_the_upper_middle_at_all_levels(level: 
         )
 
 
-def test_negative_and_equal_floats(backend: CpuBackend) -> None:
-    random = np.random.default_rng(3)
-    pixels = random.integers(-3, 3, (40, 50, 3)).astype(np.float32) * np.float32(1e30)
-    for size in (3, 5, 13):
-        wanted = oracle(pixels, {"size": size}, Border.MIRROR).astype(np.float32)
-        for level in FLOAT_LEVELS:
-            np.testing.assert_array_equal(
-                median(backend, pixels, size, Border.MIRROR, level), wanted
-            )
-
-
 @pytest.mark.parametrize("border", [Border.REDUCE, Border.VALID, Border.WRAP])
 def test_bubble_sort_in_strips(
     border: Border, backend: CpuBackend, monkeypatch: pytest.MonkeyPatch

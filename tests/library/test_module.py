@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import typing
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -39,28 +40,29 @@ SPECS = [spec for kind in Kind for spec in filters.discover(kind).values()]
 
 @pytest.mark.slow
 def test_eight_threads_at_once() -> None:
-    """Each has its own filter, type and size; every result is that of a call alone."""
-    jobs: list[tuple[str, NDArray[Any], dict[str, Any]]] = [
-        (name, np.ascontiguousarray(picture(dtype)[: 19 - n, :]), arguments)
-        for n, (name, dtype, arguments) in enumerate(
-            (name, dtype, arguments)
-            for name, arguments in (
-                ("median", {"size": 5}),
-                ("nlm", {"search_radius": 3}),
-                ("gaussian_noise", {}),
+    """Each has its own filter or recipe, type and size; results are those of calls alone."""
+    jobs: list[tuple[Callable[..., Any], NDArray[Any], dict[str, Any]]] = [
+        (call, np.ascontiguousarray(picture(dtype)[: 19 - n, :]), arguments)
+        for n, (call, dtype, arguments) in enumerate(
+            (call, dtype, arguments)
+            for call, arguments in (
+                (ks.median, {"size": 5}),
+                (ks.nlm, {"search_radius": 3}),
+                (ks.gaussian_noise, {}),
+                (ks.Recipe(ks.gaussian_noise(seed=3), ks.mean(border="mirror")), {}),
             )
             for dtype in (np.uint8, np.float32)
         )
     ]
-    expected = [function(name)(array, **arguments) for name, array, arguments in jobs]
+    expected = [call(array, **arguments) for call, array, arguments in jobs]
     ready = threading.Barrier(8)
 
     def work(thread: int) -> None:
         ready.wait(PATIENCE)
         for i in range(len(jobs)):
-            name, array, arguments = jobs[(i + thread) % len(jobs)]
+            call, array, arguments = jobs[(i + thread) % len(jobs)]
             wanted = expected[(i + thread) % len(jobs)]
-            np.testing.assert_array_equal(function(name)(array, **arguments), wanted)
+            np.testing.assert_array_equal(call(array, **arguments), wanted)
 
     with ThreadPoolExecutor(8) as pool:
         for done in [pool.submit(work, thread) for thread in range(8)]:

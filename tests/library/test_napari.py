@@ -136,14 +136,6 @@ def test_colours_and_slices() -> None:
     assert (properties["rgb"], properties["scale"]) == (False, (2, 1, 1))
 
 
-@pytest.mark.usefixtures("notes")
-def test_a_smaller_result_stays_in_place() -> None:
-    layer = Layer(random(20, 20), scale=(2.0, 3.0), translate=(10.0, 0.0))
-    result, properties, _ = run("mean", layer, size=5, border="valid")
-    assert result.shape == (16, 16)
-    assert properties["translate"] == (14.0, 6.0)
-
-
 def test_rotation_and_affine_of_a_layer_are_kept(notes: Notes) -> None:
     turn = np.array([[0.0, -1.0], [1.0, 0.0]])
     affine = np.array([[1.0, 0.5, 7.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import pickle
-import threading
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -85,22 +83,6 @@ def test_pickles() -> None:
     recipe = ks.Recipe.from_json(text(*STEPS))
     again = pickle.loads(pickle.dumps(recipe))
     np.testing.assert_array_equal(again(photo()), recipe(photo()))
-
-
-def test_threads_share_a_recipe() -> None:
-    recipe = ks.Recipe.from_json(text(*STEPS))
-    pictures = [np.roll(photo(), n, axis=0) for n in range(8)]
-    expected = [recipe(picture) for picture in pictures]
-    ready = threading.Barrier(8)
-
-    def work(number: int) -> NDArray[Any]:
-        ready.wait(60)
-        made: NDArray[Any] = recipe(pictures[number])
-        return made
-
-    with ThreadPoolExecutor(8) as pool:
-        for made, wanted in zip(pool.map(work, range(8)), expected, strict=True):
-            np.testing.assert_array_equal(made, wanted)
 
 
 def test_progress_and_cancel() -> None:
