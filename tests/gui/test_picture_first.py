@@ -28,10 +28,11 @@ from kernelscope.gui.model.ladder import RungPlace
 from kernelscope.gui.model.regions import Shape
 from kernelscope.gui.viewer.plane_canvas import PlaneCanvas
 from kernelscope.gui.widgets.appearance import Appearance, Scheme, Stylist
+from kernelscope.gui.widgets.commands import plain
 from kernelscope.gui.window.dock_list import DockName
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.gui.work.tasks import Priority, Task
-from tests.gui.helpers import Opener, load, run
+from tests.gui.helpers import Opener, load, press, run
 from tests.pairs import in_turn
 
 CARD = Availability(True, "test card")
@@ -119,6 +120,43 @@ def test_the_pictures_have_most_of_the_window(
     assert share(window) >= least
     hidden = [name for name, each in main_job(window).items() if not is_in_sight(each, window)]
     assert not hidden
+
+
+def test_a_plain_window_has_no_levels_and_times_and_is_remembered(
+    qtbot: QtBot, open_window: Opener, picture: Path
+) -> None:
+    of_speed = (
+        *("ladder", "headlineText", "learnMenuTool", "gpuInfoTool"),
+        *("runsPanelButton", "timingPanelButton"),
+    )
+
+    def seen(window: MainWindow) -> list[str]:
+        return [name for name in of_speed if shown(window, name)]
+
+    window = open_window(panels=False)
+    load(qtbot, window, picture)
+    run(qtbot, window)
+    qtbot.waitUntil(lambda: seen(window) == [*of_speed])
+    window.session.choose_place(RungPlace(Device.CPU, "serial"))
+    press(qtbot, window, "F9")
+    press(qtbot, window, "Shift+F11")
+    qtbot.waitUntil(lambda: not seen(window))
+    assert window.docks[DockName.TIMING].isHidden()
+    assert window.session.place == RungPlace(Device.AUTO), "a level that cannot be seen"
+    menus = {plain(each.text()): each.isVisible() for each in window.menuBar().actions()}
+    assert menus["Run"]
+    assert not menus["Learn"]
+    assert window.actions_["plain"].isChecked()
+    run(qtbot, window)
+
+    again = open_window(panels=False)
+    load(qtbot, again, picture)
+    run(qtbot, again)
+    assert not seen(again)
+    assert shown(again, "freshness")
+    press(qtbot, again, "Shift+F11")
+    qtbot.waitUntil(lambda: seen(again) == [*of_speed])
+    assert not again.actions_["plain"].isChecked()
 
 
 # Controls that cannot act are not shown ------------------------------------------------

@@ -57,9 +57,15 @@ class Headline(QWidget):
         self.badge = FreshnessBadge()
         self._note = dressed(ElidedLabel(self), "headlineNote")
         theme.set_role(self._note, "note")
-        in_row(self._text, self.badge, (self._note, 1), of=self, margins=(4, 0, 4, 0), spacing=10)
+        parts = self._text, self.badge, (self._note, 1), 0  # the badge alone stands on the left
+        in_row(*parts, of=self, margins=(4, 0, 4, 0), spacing=10)
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
         self.show_figures(None)
+
+    def show_times(self, shown: bool) -> None:
+        """Show time, rate and quality beside the badge, or the badge alone."""
+        for label in (self._text, self._note):
+            label.setVisible(shown)
 
     def show_figures(self, figures: Figures | None) -> None:
         self._text.setText(figures.text if figures else "")

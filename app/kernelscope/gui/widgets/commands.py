@@ -34,6 +34,7 @@ class WindowState:
     busy: bool = False  # a run is in progress
     reference: bool = False  # the picture in front has one
     difference: bool = False  # a residual or a difference is shown that can be saved
+    plain: bool = False  # levels, times and lessons are hidden
     runs: int = 0  # number of runs in the list
     chosen: int = 0  # number of those that are chosen
     kept: bool = False  # the pictures of all chosen runs are in memory
@@ -81,6 +82,7 @@ EARLIER = Need(lambda state: state.earlier, "No file was open in the session bef
 CLOSED = Need(lambda state: state.closed > 0, "No picture was closed.")
 BUSY = Need(lambda state: state.busy, "No run is in progress.")
 RUNS = Need(lambda state: state.runs > 0, "There is no run yet: press Run (F5).")
+TIMED_RUNS = Need(lambda state: state.runs > 0 and not state.plain, RUNS.why)
 REGIONS = Need(lambda state: state.regions > 0, "Draw a region first (Ctrl+Alt+R).")
 REGION = Need(lambda state: state.region, "Draw a region first (Ctrl+Alt+R), or click on one.")
 AREA = Need(

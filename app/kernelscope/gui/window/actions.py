@@ -97,9 +97,8 @@ class Actions(Mapping[str, QAction]):
         """Return the actions of which one is ticked at a time."""
         return tuple(made.qt for made in self._made.values() if made.action.choice == choice)
 
-    @property
-    def reference_menu(self) -> QMenu:
-        return self._menus[menus.REFERENCE.id]
+    def menu(self, declared: Menu) -> QMenu:
+        return self._menus[declared.id]
 
     def shortcuts(self) -> list[tuple[str, str, list[str]]]:
         return [

@@ -100,7 +100,7 @@ class ToolBar(QToolBar):
                 button.setMinimumSize(hint.width() + _ROOM, max(hint.height(), _BUTTON_HEIGHT))
                 self._places[action] = self.addWidget(button)
 
-    def offer(self, action: QAction, offered: bool) -> None:
+    def offer(self, action: QAction | QMenu, offered: bool) -> None:
         self._places[action].setVisible(offered)
 
 

@@ -91,7 +91,7 @@ DOCKS = (
         "window#the-list-of-runs",
         "&Runs",
         "Ctrl+F7",
-        commands.RUNS,
+        commands.TIMED_RUNS,
     ),
     Dock(
         DockName.TIMING,
@@ -100,7 +100,7 @@ DOCKS = (
         "window#the-list-of-runs",
         "Ti&ming",
         "F9",
-        commands.RUNS,
+        commands.TIMED_RUNS,
     ),
     Dock(
         DockName.QUALITY,

@@ -42,6 +42,7 @@ from kernelscope.gui.widgets.commands import Action
 from kernelscope.gui.widgets.layouts import Boundary, Pages
 from kernelscope.gui.widgets.parts import dressed, in_column, scrolled, set_help
 from kernelscope.gui.widgets.settings import Settings
+from kernelscope.gui.window import menus
 from kernelscope.gui.window.actions import Actions
 from kernelscope.gui.window.bars import PanelButtons, Preparing, RunBar, StatusBar, ToolBar
 from kernelscope.gui.window.dock_list import DockName, Drawer, make_docks
@@ -239,7 +240,7 @@ class Frame(QMainWindow):
         self.actions_ = Actions(self, self.docks)
         self.actions_.follow = self.panel_buttons.show_state
         self.measure.add_tool(WithinBox(self.session, self.measure, "measureWithin"))
-        self.quality.set_menu(self.actions_.reference_menu)
+        self.quality.set_menu(self.actions_.menu(menus.REFERENCE))
         self._tool_bar = ToolBar(*self.actions_.tools, parent=self)
         self.addToolBar(self._tool_bar)
         quality = self.docks[DockName.QUALITY]

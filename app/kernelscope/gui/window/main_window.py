@@ -34,6 +34,7 @@ from kernelscope.files import SAMPLES
 from kernelscope.gui.model.comparison import View
 from kernelscope.gui.model.documents import describe_memory
 from kernelscope.gui.model.gallery import LONG_SECONDS
+from kernelscope.gui.model.ladder import AUTO
 from kernelscope.gui.session.session import FILTER, FIRST_FILTER, KIND, OF_SETTINGS
 from kernelscope.gui.session.subject import (
     INPUT,
@@ -52,6 +53,7 @@ from kernelscope.gui.widgets import messages as dialogs
 from kernelscope.gui.widgets.commands import Action, choice
 from kernelscope.gui.widgets.parts import Watcher
 from kernelscope.gui.widgets.settings import Settings
+from kernelscope.gui.window import menus
 from kernelscope.gui.window.actions import MenuKeys
 from kernelscope.gui.window.companions import Companions
 from kernelscope.gui.window.dock_list import DockName
@@ -83,6 +85,8 @@ _OF_ACTIONS = frozenset({KIND, FILTER, MOMENT, REFERENCE, RESULT, REVERTED, SETT
 """Changes after which other actions are possible."""
 
 _OFFER_LETTERS = 44  # of the names in the tool bar: all its buttons fit at 1280 pixels
+
+_PLAIN = "plain"  # name of the setting
 
 _SAVE, _SAVE_ALL = "Save…", "Save Filtered Volumes…"
 
@@ -145,6 +149,7 @@ class MainWindow(Frame):
         self._menu_keys = MenuKeys(self, self.actions_.values())
         self._connect()
         restore_layout(self, settings)
+        self._show_plain()
         self._on_session(frozenset({KIND, FILTER}))
 
     # --- commands of the menus ---
@@ -229,6 +234,36 @@ class MainWindow(Frame):
                 self.session.set_filter(FIRST_FILTER)
                 self.session.reset()
         self.file_dialogs.open(path or SAMPLES[0].path)
+
+    @Action(
+        "plain",
+        "Plain &Window",
+        "Shift+F11",
+        ticked=lambda window: window.is_plain,
+        synonyms=("simple", "layout", "photographer", "hide levels", "hide times"),
+        help="window#a-plain-window",
+    )
+    def toggle_plain(self) -> None:
+        """Hide levels, times and lessons, for work on pictures; filters run at the level Auto."""
+        self.settings.set_text(_PLAIN, "" if self.is_plain else "on")
+        if self.is_plain:
+            self.session.choose_place(AUTO)
+            for name in (DockName.RUNS, DockName.TIMING):
+                self.docks[name].hide()
+        self._show_plain()
+
+    @property
+    def is_plain(self) -> bool:
+        return self.settings.text(_PLAIN) == "on"
+
+    def _show_plain(self) -> None:
+        shown, learn = not self.is_plain, self.actions_.menu(menus.LEARN)
+        self.ladder.setVisible(shown)
+        self.headline.show_times(shown)
+        learn.menuAction().setVisible(shown)
+        for tool in (learn, self.actions_["gpuInfo"]):
+            self._tool_bar.offer(tool, shown)
+        self._refresh_actions()
 
     @Action("quit", "&Quit", "Ctrl+Q")
     def quit(self) -> None:
@@ -393,6 +428,7 @@ class MainWindow(Frame):
                 members=self.files.members.count,
                 other=self.session.other.source is not None,
                 pictures=len(self.open_pictures.documents),
+                plain=self.is_plain,
                 earlier=self.last_session.is_there,
                 closed=self.open_pictures.documents.closed,
                 busy=busy,

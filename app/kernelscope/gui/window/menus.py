@@ -88,7 +88,7 @@ MENUS = (
         [
             ["fit", "oneToOne", "zoomIn", "zoomOut"],
             ["viewOutput", "viewResidual", "viewDifference", "noiseMap"],
-            ["switchKind"],
+            ["switchKind", "plain"],
             [
                 "space",
                 Menu(
