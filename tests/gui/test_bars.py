@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from PySide6.QtGui import QPaintEvent
+from PySide6.QtGui import QPaintEvent, QStatusTipEvent
 from PySide6.QtWidgets import QApplication, QLabel, QToolButton
 from pytestqt.qtbot import QtBot
 
@@ -91,6 +91,23 @@ def test_a_long_message_ends_before_the_labels(qtbot: QtBot) -> None:
     position.setText("x 32, y 36, z 24")
     qtbot.waitUntil(lambda: bar.drawn.endswith("…") and len(bar.drawn) < len(first))
     assert bar.currentMessage() == bar.toolTip() == MESSAGE
+
+
+def test_a_message_comes_back_after_the_tip_of_a_button(window: MainWindow) -> None:
+    """That of *Denoise* was gone as soon as the mouse left the button that was pressed."""
+    bar = window.statusBar()
+    for message, withdrawn, left in (
+        ("saved", "other", "saved"),
+        ("saved", "saved", ""),
+        ("", "", ""),
+    ):
+        window.show_status(message)
+        QApplication.sendEvent(window, QStatusTipEvent("Open a picture"))
+        assert bar.currentMessage() == "Open a picture"
+        window._status.withdraw(withdrawn)
+        QApplication.sendEvent(window, QStatusTipEvent(""))
+        assert bar.currentMessage() == left
+        assert bar.toolTip() == left
 
 
 def test_zoom_and_values_do_not_move_the_buttons_of_panels(

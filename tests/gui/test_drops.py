@@ -122,7 +122,7 @@ def test_pasting_nothing_says_so(
             return None
 
     def paste() -> str:
-        window.statusBar().clearMessage()
+        window.show_status("")
         press(qtbot, window, "Ctrl+V")
         return window.statusBar().currentMessage()
 

@@ -397,7 +397,7 @@ def test_denoise_pressed_again_keeps_the_choices_since(
     monkeypatch.setattr(step_commands, "propose", propose)
 
     def denoise() -> str:
-        window.statusBar().clearMessage()
+        window.show_status("")
         window.steps.denoise()
         qtbot.waitUntil(lambda: window.statusBar().currentMessage().endswith("It suits"))
         return window.statusBar().currentMessage()
@@ -555,7 +555,7 @@ def test_denoise_among_steps_loses_none_and_uses_a_denoiser_that_is_there(
     window.steps._apply(pipeline, "Steps")
     qtbot.waitUntil(lambda: subject.pending is None and window.steps._task is None)
     assert (subject.source is opened) is (place == 0 or before.startswith("-"))
-    window.statusBar().clearMessage()
+    window.show_status("")
     window.steps.denoise()
     qtbot.waitUntil(lambda: not window.background._tasks and subject.pending is None)
     (source,) = asked.call_args.args

@@ -234,7 +234,7 @@ def test_estimate_fills_the_field_from_the_input(
     bar = window.statusBar()
 
     def click_estimate(spec: FilterSpec, parameter: FloatParameter) -> None:
-        bar.clearMessage()
+        bar.showMessage("")
         window.session.set_filter(spec.id)
         child(window, QToolButton, f"{parameter.name}Estimate").click()
 

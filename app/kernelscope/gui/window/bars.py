@@ -272,7 +272,8 @@ class StatusBar(QStatusBar):
     def __init__(self, preparing: QWidget, panels: QWidget) -> None:
         super().__init__()
         self.setObjectName("statusBar")
-        self.messageChanged.connect(lambda text: self.setToolTip(plain_tip(text)))
+        self._message = ""  # without the tips of buttons and menus, which Qt shows in its place
+        self.messageChanged.connect(self._on_changed)
         self.pixel = dressed(SnugLabel(self), "pixel", "Position and values under the cursor")
         self.zoom = dressed(QLabel(self), "zoom", "Zoom")
         for label in (self.pixel, self.zoom):
@@ -294,12 +295,19 @@ class StatusBar(QStatusBar):
         self.zoom.clear()
 
     def showMessage(self, message: str, timeout: int | None = 0) -> None:
-        super().showMessage(one_line(message), timeout)
+        self._message = one_line(message)
+        super().showMessage(self._message, timeout)
 
     def withdraw(self, message: str) -> None:
         """Clear the message if it is still this one."""
-        if message and self.currentMessage() == one_line(message):
-            self.clearMessage()
+        if message and self._message == one_line(message):
+            self.showMessage("")
+
+    def _on_changed(self, text: str) -> None:
+        if self._message and not text:  # the tip ended, with which Qt clears the bar
+            super().showMessage(self._message)
+        else:
+            self.setToolTip(plain_tip(text))
 
     def shown_message(self) -> str:
         return self.fontMetrics().elidedText(
