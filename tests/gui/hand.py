@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
-from PySide6.QtGui import QAction, QDropEvent, QGuiApplication, QImage
+from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtGui import QAction, QGuiApplication, QImage
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import (
     QAbstractButton,
@@ -31,7 +31,7 @@ from kernelscope.gui.model.ladder import RungPlace
 from kernelscope.gui.viewer.plane_canvas import PlaneCanvas
 from kernelscope.gui.widgets.messages import ReportDialog
 from kernelscope.gui.window.main_window import MainWindow
-from tests.gui.helpers import FakeCpu
+from tests.gui.helpers import FakeCpu, dropping, files_of
 
 _KEYS = (
     *(getattr(Qt.Key, f"Key_{name}") for name in ("Up", "Down", "Left", "Right", "Home", "End")),
@@ -215,17 +215,8 @@ class Hand:
 
     def drop(self) -> str:
         files = self.chance.sample(self.files, self.chance.randint(1, 4))
-        mime = QMimeData()
-        mime.setUrls([QUrl.fromLocalFile(str(path)) for path in files])
-        self.window.dropEvent(
-            QDropEvent(
-                QPointF(50, 50),
-                Qt.DropAction.CopyAction,
-                mime,
-                Qt.MouseButton.LeftButton,
-                Qt.KeyboardModifier.NoModifier,
-            )
-        )
+        mime = files_of(files)
+        self.window.dropEvent(dropping(mime))
         return f"drop {[path.name for path in files]}"
 
     def paste(self) -> str:
@@ -324,12 +315,7 @@ class Hand:
         """Draw a region or a line of a profile in one of the pictures or slices."""
         name = self.chance.choice(_SHAPES)
         self.window.findChild(QAction, name).trigger()
-        found = [
-            each
-            for kind in (PlaneCanvas, PlaneCanvas)
-            for each in self.window.findChildren(kind)
-            if each.isVisible()
-        ]
+        found = [each for each in self.window.findChildren(PlaneCanvas) if each.isVisible()]
         if not found:
             return "nothing"
         self.drag(self.chance.choice(found))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +11,15 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from PIL import Image as Pillow
-from PySide6.QtCore import QMimeData, QPointF, Qt, QTimer
-from PySide6.QtGui import QColor, QDragEnterEvent, QKeySequence
+from PySide6.QtCore import QEvent, QMimeData, QPoint, QPointF, Qt, QTimer, QUrl
+from PySide6.QtGui import (
+    QColor,
+    QDragEnterEvent,
+    QDropEvent,
+    QKeySequence,
+    QMouseEvent,
+    QWheelEvent,
+)
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import (
     QAbstractButton,
@@ -350,6 +357,20 @@ def estimated(parameter: FloatParameter, planes: NDArray[Any], values: Mapping[s
     return min(max(parameter.estimate(planes, values), parameter.minimum), parameter.maximum)
 
 
+def files_of(paths: Iterable[Path]) -> QMimeData:
+    """Return files as a file manager gives them to the window under the pointer."""
+    mime = QMimeData()
+    mime.setUrls([QUrl.fromLocalFile(str(path)) for path in paths])
+    return mime
+
+
+def dropping(
+    mime: QMimeData, actions: Qt.DropAction = Qt.DropAction.CopyAction, at: int = 50
+) -> QDropEvent:
+    buttons = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
+    return QDropEvent(QPointF(at, at), actions, mime, *buttons)
+
+
 def entering(place: QPointF, actions: Qt.DropAction, mime: QMimeData) -> QDragEnterEvent:
     """Return a drag that enters a widget; newer versions of Qt want fractions of pixels."""
     make: Any = QDragEnterEvent
@@ -359,6 +380,35 @@ def entering(place: QPointF, actions: Qt.DropAction, mime: QMimeData) -> QDragEn
     except TypeError:
         event = make(place.toPoint(), actions, mime, *buttons)
     return event
+
+
+def mouse(canvas: QWidget, kind: QEvent.Type, at: QPointF, button: Qt.MouseButton) -> None:
+    """Send an event of the mouse: Qt's own helpers send no buttons while the mouse moves."""
+    pressed = Qt.MouseButton.NoButton if kind is QEvent.Type.MouseButtonRelease else button
+    place = canvas.mapToGlobal(at)
+    event = QMouseEvent(kind, at, place, button, pressed, Qt.KeyboardModifier.NoModifier)
+    QApplication.sendEvent(canvas, event)
+
+
+def drag(canvas: QWidget, start: QPointF, way: QPointF, button: Qt.MouseButton) -> None:
+    mouse(canvas, QEvent.Type.MouseButtonPress, start, button)
+    mouse(canvas, QEvent.Type.MouseMove, start + way, button)
+    mouse(canvas, QEvent.Type.MouseButtonRelease, start + way, button)
+    QApplication.sendEvent(canvas, QEvent(QEvent.Type.Leave))  # no probe over the picture
+
+
+def wheel(
+    canvas: QWidget,
+    delta: int,
+    modifiers: Qt.KeyboardModifier = Qt.KeyboardModifier.NoModifier,
+    at: QPointF | None = None,
+) -> None:
+    """Turn the wheel over a place, by default the middle; with Ctrl it zooms."""
+    at = QPointF(canvas.width() / 2, canvas.height() / 2) if at is None else at
+    place, no_button = QPointF(canvas.mapToGlobal(at.toPoint())), Qt.MouseButton.NoButton
+    turn, phase = QPoint(0, delta), Qt.ScrollPhase.NoScrollPhase
+    event = QWheelEvent(at, place, QPoint(), turn, no_button, modifiers, phase, False)
+    QApplication.sendEvent(canvas, event)
 
 
 def kept_regions(acts: list[str] | None = None) -> Regions:

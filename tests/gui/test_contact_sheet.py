@@ -61,10 +61,22 @@ def real(qtbot: QtBot, tmp_path: Path, opens_slowly: None) -> Iterator[MainWindo
     window.deleteLater()
 
 
-def _sheet(qtbot: QtBot, window: MainWindow) -> ContactSheet:
+@pytest.fixture
+def mean(loaded: MainWindow) -> MainWindow:
+    """Return a window with a processor under control, a picture and the mean."""
+    loaded.session.set_filter("mean")
+    return loaded
+
+
+def _opened(window: MainWindow) -> ContactSheet:
     window.actions_["contactSheet"].trigger()
     sheet = window.companions.contact_sheet
     assert sheet is not None
+    return sheet
+
+
+def _sheet(qtbot: QtBot, window: MainWindow) -> ContactSheet:
+    sheet = _opened(window)
     _settled(qtbot, sheet)
     return sheet
 
@@ -87,6 +99,9 @@ def test_nine_values_have_their_results_times_and_figures_and_a_click_adopts_one
 ) -> None:
     sheet = _sheet(qtbot, real)
     assert [tile.value for tile in sheet.tiles] == [3, 5, 7, 9, 11, 13, 15, 17, 19]
+    focused = sheet.focusWidget()
+    assert isinstance(focused, contact_sheet.SheetTile)
+    assert "current" in focused.marks, "where the keyboard begins"
     source = real.session.subject.source
     assert isinstance(source, Image)
     backends = {"cpu": CpuBackend()}
@@ -109,13 +124,6 @@ def test_nine_values_have_their_results_times_and_figures_and_a_click_adopts_one
     assert child(real, QSpinBox, "sizeBox").value() == 9
 
 
-def test_the_keyboard_begins_at_the_current_value(qtbot: QtBot, real: MainWindow) -> None:
-    sheet = _sheet(qtbot, real)
-    focused = sheet.focusWidget()
-    assert isinstance(focused, contact_sheet.SheetTile)
-    assert "current" in focused.marks
-
-
 def test_the_best_is_marked_once_all_have_a_figure(
     qtbot: QtBot, real: MainWindow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -128,9 +136,7 @@ def test_the_best_is_marked_once_all_have_a_figure(
 
     lets_all = False
     monkeypatch.setattr(contact_sheet.SheetTile, "show_cell", showing)
-    real.actions_["contactSheet"].trigger()
-    sheet = real.companions.contact_sheet
-    assert sheet is not None
+    sheet = _opened(real)
     qtbot.waitUntil(lambda: "No best one: some have no figure" in sheet.note.text())
     assert not any("best" in tile.text for tile in sheet.tiles)
     lets_all = True
@@ -157,15 +163,12 @@ def test_a_tile_that_is_adopted_stays_and_the_second_time_comes_to_the_middle(
     assert [tile.value for tile in sheet.tiles if tile.hasFocus()] == [17]
 
 
-def test_values_that_stay_keep_their_results(
-    qtbot: QtBot, window: MainWindow, picture: Path, cpu: FakeCpu
-) -> None:
+def test_values_that_stay_keep_their_results(qtbot: QtBot, mean: MainWindow, cpu: FakeCpu) -> None:
     """All tiles waited again after one was adopted."""
-    load(qtbot, window, picture)
-    window.session.set_filter("mean")
-    window.session.set_values("mean", {"size": 21})
-    sheet = _opened(window)
-    qtbot.waitUntil(lambda: _complete(sheet) and window.runner.tasks.current is None)
+    mean.session.set_values("mean", {"size": 21})
+    sheet = _opened(mean)
+    qtbot.waitUntil(lambda: _complete(sheet) and mean.runner.tasks.current is None)
+    assert cpu.requests[0].step.parameters["size"] == 21, "the current value is the first"
     adopted = sheet.tiles[6].value
     kept = {tile.value: tile.text.removesuffix(", current") for tile in sheet.tiles}
     QTest.keyClick(sheet.tiles[7], Qt.Key.Key_P)
@@ -181,20 +184,9 @@ def test_values_that_stay_keep_their_results(
     assert all(tile.picture is not None for tile in still)
     assert [tile.value for tile in sheet.tiles if "pinned" in tile.text] == [pinned]
     cpu.go.set()
-    qtbot.waitUntil(lambda: _complete(sheet) and window.runner.tasks.current is None)
+    qtbot.waitUntil(lambda: _complete(sheet) and mean.runner.tasks.current is None)
     of_sheet = [each for each in cpu.requests if each.region is not None]
     assert not {each.step.parameters["size"] for each in of_sheet} & kept.keys()
-
-
-def test_the_current_value_is_computed_first(
-    qtbot: QtBot, window: MainWindow, picture: Path, cpu: FakeCpu
-) -> None:
-    load(qtbot, window, picture)
-    window.session.set_filter("mean")
-    window.session.set_values("mean", {"size": 21})
-    sheet = _opened(window)
-    qtbot.waitUntil(lambda: _complete(sheet))
-    assert cpu.requests[0].step.parameters["size"] == 21
 
 
 def test_a_tile_shows_pixels_one_to_one(qtbot: QtBot, real: MainWindow) -> None:
@@ -256,30 +248,20 @@ def test_the_sheet_follows_the_settings(qtbot: QtBot, real: MainWindow) -> None:
     _settled(qtbot, sheet)
 
 
-def _opened(window: MainWindow) -> ContactSheet:
-    window.actions_["contactSheet"].trigger()
-    sheet = window.companions.contact_sheet
-    assert sheet is not None
-    return sheet
-
-
 def _complete(sheet: ContactSheet) -> bool:
     return len(sheet.tiles) == 9 and all(tile.picture is not None for tile in sheet.tiles)
 
 
 def test_tiles_say_what_they_wait_for(
     qtbot: QtBot,
-    window: MainWindow,
-    picture: Path,
+    mean: MainWindow,
     cpu: FakeCpu,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(contact_sheet, "_COMPILING_MS", 100)
-    load(qtbot, window, picture)
-    window.session.set_filter("mean")
     cpu.stage = "compile"
     cpu.go.clear()
-    sheet = _opened(window)
+    sheet = _opened(mean)
     qtbot.waitUntil(lambda: "compiling (first use only)…" in sheet.tiles[0].text)
     assert all("waiting…" in tile.text for tile in sheet.tiles[1:])
     cpu.stage = "compute"
@@ -292,35 +274,27 @@ def test_tiles_say_what_they_wait_for(
     qtbot.waitUntil(lambda: _complete(sheet))
 
 
-def test_an_error_leaves_no_tile_waiting(
-    qtbot: QtBot, window: MainWindow, picture: Path, cpu: FakeCpu
-) -> None:
-    load(qtbot, window, picture)
-    window.session.set_filter("mean")
+def test_an_error_leaves_no_tile_waiting(qtbot: QtBot, mean: MainWindow, cpu: FakeCpu) -> None:
     cpu.error = ValueError("a bug")
-    sheet = _opened(window)
+    sheet = _opened(mean)
     qtbot.waitUntil(lambda: sheet.note.text() == "a bug")
     assert all("not computed" in tile.text for tile in sheet.tiles)
 
 
-def test_the_sheet_waits_for_a_run(
-    qtbot: QtBot, window: MainWindow, picture: Path, cpu: FakeCpu
-) -> None:
+def test_the_sheet_waits_for_a_run(qtbot: QtBot, mean: MainWindow, cpu: FakeCpu) -> None:
     """A change of the view would otherwise end a long run."""
-    load(qtbot, window, picture)
-    window.session.set_filter("mean")
-    sheet = _opened(window)
+    sheet = _opened(mean)
     qtbot.waitUntil(lambda: _complete(sheet))
-    qtbot.waitUntil(lambda: window.runner.tasks.current is None)
+    qtbot.waitUntil(lambda: mean.runner.tasks.current is None)
     cpu.go.clear()
-    window.runner.run()
-    assert window.runner.busy
+    mean.runner.run()
+    assert mean.runner.busy
     stopped: list[None] = []
-    window.runner.stopped.connect(lambda: stopped.append(None))
-    child(window, QSpinBox, "sizeBox").setValue(21)
+    mean.runner.stopped.connect(lambda: stopped.append(None))
+    child(mean, QSpinBox, "sizeBox").setValue(21)
     qtbot.waitUntil(lambda: "Waits" in sheet.note.text())
     assert [tile.value for tile in sheet.tiles if "waiting…" in tile.text] == [21, 23, 25, 27, 29]
-    assert window.runner.busy
+    assert mean.runner.busy
     cpu.go.set()
     qtbot.waitUntil(lambda: _complete(sheet))
     assert not stopped
@@ -329,17 +303,15 @@ def test_the_sheet_waits_for_a_run(
 
 
 def test_a_run_ends_the_sheet_and_it_is_computed_afterwards(
-    qtbot: QtBot, window: MainWindow, picture: Path, cpu: FakeCpu
+    qtbot: QtBot, mean: MainWindow, cpu: FakeCpu
 ) -> None:
-    load(qtbot, window, picture)
-    window.session.set_filter("mean")
     cpu.go.clear()
     cpu.entered.clear()
-    sheet = _opened(window)
+    sheet = _opened(mean)
     qtbot.waitUntil(cpu.entered.is_set)
     finished: list[object] = []
-    window.runner.finished.connect(lambda result, _: finished.append(result))
-    window.runner.run()
+    mean.runner.finished.connect(lambda result, _: finished.append(result))
+    mean.runner.run()
     cpu.go.set()
     qtbot.waitUntil(lambda: _complete(sheet))
     assert len(finished) == 1
@@ -463,9 +435,7 @@ def test_without_scores_the_note_names_the_way_to_a_reference(
     Pillow.fromarray(specks).save(tmp_path / "specks.png")
     real.clear_reference()
     load(qtbot, real, tmp_path / "specks.png")
-    real.actions_["contactSheet"].trigger()
-    sheet = real.companions.contact_sheet
-    assert sheet is not None
+    sheet = _opened(real)
     qtbot.waitUntil(lambda: "No estimate of dB: noise is clipped" in sheet.note.text())
     ways = [menus.place(path) for path, id_ in menus.entries() if id_ == "chooseReference"]
     assert f"{ways[0]} > Choose" in sheet.note.text()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
+from PySide6.QtCore import QMimeData, QPointF, Qt
 from PySide6.QtGui import QDropEvent, QGuiApplication, QImage
 from PySide6.QtWidgets import QFileDialog, QLabel
 from pytestqt.qtbot import QtBot
@@ -13,7 +13,17 @@ from pytestqt.qtbot import QtBot
 from kernelscope.gui.tools.file_dialogs import TogetherDialog, folder_for
 from kernelscope.gui.widgets.messages import ErrorDialog, NoticeDialog
 from kernelscope.gui.window.main_window import MainWindow
-from tests.gui.helpers import click, dialog, entering, press, run, shown, write_picture
+from tests.gui.helpers import (
+    click,
+    dialog,
+    dropping,
+    entering,
+    files_of,
+    press,
+    run,
+    shown,
+    write_picture,
+)
 from tests.gui.test_volume_page import titles, voxels, write
 
 pytestmark = pytest.mark.usefixtures("compiled_judging")
@@ -21,16 +31,13 @@ pytestmark = pytest.mark.usefixtures("compiled_judging")
 
 def drop(window: MainWindow, paths: list[Path]) -> QDropEvent:
     """Drop files as a file manager does that would rather move them."""
-    mime = QMimeData()
-    mime.setUrls([QUrl.fromLocalFile(str(path)) for path in paths])
-    actions = Qt.DropAction.CopyAction | Qt.DropAction.MoveAction
-    buttons = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
+    mime, actions = files_of(paths), Qt.DropAction.CopyAction | Qt.DropAction.MoveAction
     enter = entering(QPointF(50, 50), actions, mime)
     enter.setDropAction(Qt.DropAction.MoveAction)
     window.dragEnterEvent(enter)
     assert enter.isAccepted()
     assert enter.dropAction() is Qt.DropAction.CopyAction
-    event = QDropEvent(QPointF(50, 50), actions, mime, *buttons)
+    event = dropping(mime, actions)
     event.setDropAction(Qt.DropAction.MoveAction)
     window.dropEvent(event)
     assert event.isAccepted()
@@ -78,24 +85,6 @@ def test_volumes_dropped_together_are_the_components_of_one_scan(
     press(qtbot, window, "F5")
     qtbot.waitUntil(lambda: window.session.volumes.result is not None)
     assert len(window.session.volumes.result.scan.volumes) == 3
-
-
-def test_a_volume_among_pictures(
-    qtbot: QtBot, window: MainWindow, picture: Path, tmp_path: Path
-) -> None:
-    volume = write(tmp_path / "1.nii", voxels(1))
-    drop(window, [picture, volume])
-    qtbot.waitUntil(lambda: shown(window) == picture.name)
-    qtbot.waitUntil(lambda: titles(window) == ["1.nii"])
-
-
-def test_copies_of_one_volume_are_one(qtbot: QtBot, window: MainWindow, tmp_path: Path) -> None:
-    first, copy = (write(tmp_path / name, voxels()) for name in ("a.nii", "b.nii"))
-    drop(window, [first, copy])
-    qtbot.waitUntil(lambda: titles(window) == ["a.nii"])
-    box = dialog(qtbot, window, NoticeDialog)
-    assert "b.nii: It holds the same voxels as a.nii." in said(box)
-    box.reject()
 
 
 def test_too_many_files_on_the_list_of_components_are_refused_at_once(

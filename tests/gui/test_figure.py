@@ -16,11 +16,9 @@ from PIL import Image as Pillow
 from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
-    QDialog,
     QDoubleSpinBox,
     QFileDialog,
     QPlainTextEdit,
-    QPushButton,
 )
 from pytestqt.qtbot import QtBot
 
@@ -82,6 +80,18 @@ def result_of(filter_id: str, planes: np.ndarray, **options: Any) -> Result:
 def result_of_volumes(before: Volume, after: np.ndarray) -> Result:
     request = Request.create(Scan((before,)), "mean")
     return Result(request, Scan((before.with_voxels(after),)), "CPU", "parallel", ())
+
+
+def channels_of(*named: tuple[str, int]) -> list[Volume]:
+    """Return the channels of a file, each of one value."""
+    return [
+        replace(
+            Volume.from_array(np.full((2, 4, 5), value, np.uint8), "cells"),
+            channel=Channel(name),
+            among=(Among("C", number, len(named)),),
+        )
+        for number, (name, value) in enumerate(named)
+    ]
 
 
 # --- layout ---
@@ -250,15 +260,7 @@ def test_slices_lie_as_on_the_screen() -> None:
 
 
 def test_a_figure_of_a_composite_has_the_channels_that_are_not_hidden() -> None:
-    size = (2, 4, 5)
-    blue, green, red = (
-        replace(
-            Volume.from_array(np.full(size, value, np.uint8), "cells"),
-            channel=Channel(name),
-            among=(Among("C", number, 3),),
-        )
-        for number, (name, value) in enumerate((("DAPI", 100), ("GFP", 50), ("RFP", 200)))
-    )
+    blue, green, red = channels_of(("DAPI", 100), ("GFP", 50), ("RFP", 200))
     maps = ColourMap.BLUE, ColourMap.GREEN, ColourMap.RED
     front, *others = (replace(FULL, colour_map=each) for each in maps)
     beside = (green, others[0]), (red, others[1])
@@ -284,16 +286,8 @@ def test_a_figure_of_a_composite_has_the_channels_that_are_not_hidden() -> None:
 
 
 def test_a_figure_of_channels_has_each_in_grey_and_the_merge() -> None:
-    size, maps = (2, 4, 5), (ColourMap.BLUE, ColourMap.GREEN, ColourMap.RED)
-    names = ("DAPI", 100), ("GFP", 50), ("", 200)
-    blue, green, red = (
-        replace(
-            Volume.from_array(np.full(size, value, np.uint8), "cells"),
-            channel=Channel(name),
-            among=(Among("C", number, 3),),
-        )
-        for number, (name, value) in enumerate(names)
-    )
+    maps = ColourMap.BLUE, ColourMap.GREEN, ColourMap.RED
+    blue, green, red = channels_of(("DAPI", 100), ("GFP", 50), ("", 200))
     shown = [replace(FULL, colour_map=each) for each in maps]
     made = replace(red, voxels=red.voxels // 4)
     look = Look(
@@ -378,13 +372,6 @@ def _dialog(qtbot: QtBot, window: MainWindow) -> FigureDialog:
     return made
 
 
-def _save_as(qtbot: QtBot, made: QDialog, path: Path) -> None:
-    made.findChild(QPushButton, "saveButton").click()
-    chooser = child(made, QFileDialog, "figureFile")
-    choose_files(chooser, path)
-    qtbot.waitUntil(path.exists)
-
-
 @pytest.mark.slow
 @pytest.mark.smoke
 def test_a_figure_is_laid_out_and_saved(qtbot: QtBot, loaded: MainWindow, tmp_path: Path) -> None:
@@ -404,7 +391,9 @@ def test_a_figure_is_laid_out_and_saved(qtbot: QtBot, loaded: MainWindow, tmp_pa
     child(made, QDoubleSpinBox, "figureWidth").setValue(120)
     child(made, QCheckBox, "figureWithCaption").setChecked(False)
     path = tmp_path / "figure.svg"
-    _save_as(qtbot, made, path)
+    made.save_button.click()
+    choose_files(child(made, QFileDialog, "figureFile"), path)
+    qtbot.waitUntil(path.exists)
     assert 'width="120' in path.read_text(encoding="utf-8")
     qtbot.waitUntil(lambda: not loaded.findChildren(FigureDialog))
     assert str(path) in loaded.statusBar().currentMessage()
@@ -445,9 +434,8 @@ def test_a_place_that_cannot_be_written_is_explained(
 ) -> None:
     run(qtbot, loaded)
     made = _dialog(qtbot, loaded)
-    made.findChild(QPushButton, "saveButton").click()
-    chooser = child(made, QFileDialog, "figureFile")
-    choose_files(chooser, tmp_path / "missing" / "x.png")
+    made.save_button.click()
+    choose_files(child(made, QFileDialog, "figureFile"), tmp_path / "missing" / "x.png")
     error = dialog(qtbot, made, ErrorDialog)
     assert "missing" in error.text()
     error.reject()

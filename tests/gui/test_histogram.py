@@ -18,9 +18,8 @@ from kernelscope.gui.docks.histogram_plot import HistogramPlot
 from kernelscope.gui.model.display import ColourMap, Display, PaneSide
 from kernelscope.gui.model.histogram_plot import Handle, HeightScale, place_of
 from kernelscope.gui.window.main_window import MainWindow
-from tests.gui.helpers import child, load, run
+from tests.gui.helpers import child, load, mouse, run
 from tests.gui.test_looking import Looked, looked, opened
-from tests.gui.test_viewer import mouse
 from tests.gui.test_volume_page import open_scan, voxels, write
 
 __all__ = ["looked", "opened"]  # fixtures
@@ -71,9 +70,6 @@ def dark(tmp_path: Path) -> Path:
     return path
 
 
-# --- pictures ---
-
-
 def test_the_axis_of_12_bits_has_its_counts_and_stays_while_a_handle_is_dragged(
     qtbot: QtBot, window: MainWindow, dark: Path
 ) -> None:
@@ -93,8 +89,6 @@ def test_the_axis_of_12_bits_has_its_counts_and_stays_while_a_handle_is_dragged(
 
     qtbot.waitUntil(lambda: written() >= {counts[0][1], counts[-1][1]})  # once it has its room
 
-    load(qtbot, window, dark)
-    plot = open_histogram(qtbot, window)
     axis = plot.plot.axis
     assert 4000 < axis.high < 4300
     assert shown(window).high < 4096
@@ -121,7 +115,6 @@ def test_handles_draw_the_picture_and_follow_it(qtbot: QtBot, loaded: MainWindow
     assert place_of(shown(loaded), Handle.MIDDLE) == pytest.approx(90, abs=5)
     assert len(loaded.session.subject.history.state[0]) == depth, "nothing to undo"
 
-    plot = open_histogram(qtbot, loaded)
     pair = loaded.pictures.canvas
     pair.view.choose_display(PaneSide.INPUT, Display(64, 128, 1, ColourMap.VIRIDIS))
     handle = plot.handles[Handle.HIGH]
@@ -139,7 +132,6 @@ def test_handles_draw_the_picture_and_follow_it(qtbot: QtBot, loaded: MainWindow
     loaded.findChild(QDockWidget, "qualityDock").raise_()
     qtbot.waitUntil(lambda: plot.display == Display(10, 20))
 
-    plot = open_histogram(qtbot, loaded)
     assert not child(loaded, QCheckBox, "histogramChannels").isEnabled()
     child(loaded, QComboBox, "histogramScale").setCurrentText(HeightScale.ROOT)
     assert plot.plot.scale is HeightScale.ROOT
@@ -168,7 +160,6 @@ def test_keys_and_a_double_click_choose_the_contrast(qtbot: QtBot, loaded: MainW
     qtbot.keyClick(handle, Qt.Key.Key_Return)
     qtbot.waitUntil(lambda: shown(loaded) == Display(0, 255))
 
-    plot = open_histogram(qtbot, loaded)
     pair = loaded.pictures.canvas
     for click in (
         lambda: QTest.mouseDClick(plot, LEFT, pos=plot.area.center().toPoint()),
@@ -221,36 +212,14 @@ def test_handles_set_the_levels_of_the_side_that_is_chosen(qtbot: QtBot, looked:
     assert plot.display == before
 
 
-# --- volumes ---
-
-
-def test_handles_draw_volumes_too(qtbot: QtBot, window: MainWindow, tmp_path: Path) -> None:
-    values = voxels()
-    values[:4] = 0
-    open_scan(qtbot, window, write(tmp_path / "T1.nii.gz", values))
-    plot = open_histogram(qtbot, window)
-    viewer = window.volumes.canvas
-    assert reading(window).endswith(" of the input) exceed the scale.")
-    drag(plot, Handle.LOW, 300)
-    release(plot, Handle.LOW)
-    assert viewer.view.display.low == pytest.approx(300, abs=20)
-    high = viewer.view.display.high
-    drag(plot, Handle.MIDDLE, viewer.view.display.low + 100)
-    release(plot, Handle.MIDDLE)
-    qtbot.waitUntil(lambda: viewer.view.display.gamma < 0.5)
-    assert viewer.view.display.high == pytest.approx(high)
-    viewer.view.choose(Display(900, 1100))
-    assert (plot.display.low, plot.display.high) == (900, 1100)
-    QTest.mouseDClick(plot, LEFT, pos=plot.area.center().toPoint())
-    assert viewer.view.display.gamma == 1
-    assert child(window, QToolButton, "autoWindow").isChecked()
-
-
 def test_the_page_in_front_decides_what_handles_draw(
     qtbot: QtBot, loaded: MainWindow, tmp_path: Path
 ) -> None:
-    open_scan(qtbot, loaded, write(tmp_path / "T1.nii.gz", voxels()))
+    values = voxels()
+    values[:4] = 0
+    open_scan(qtbot, loaded, write(tmp_path / "T1.nii.gz", values))
     plot = open_histogram(qtbot, loaded)
+    assert reading(loaded).endswith(" of the input) exceed the scale.")
     before = shown(loaded)
     drag(plot, Handle.LOW, plot.plot.axis.value(0.5))
     release(plot, Handle.LOW)

@@ -65,6 +65,14 @@ def settled(qtbot: QtBot, window: MainWindow) -> None:
     qtbot.waitUntil(lambda: window.session.freshness is Freshness.EXACT)
 
 
+@pytest.fixture
+def following(qtbot: QtBot, live_window: MainWindow, picture: Path) -> MainWindow:
+    """Return a live window with a picture, whose output is that of the settings."""
+    load(qtbot, live_window, picture)
+    settled(qtbot, live_window)
+    return live_window
+
+
 def badge(window: MainWindow) -> str:
     return window.live.badge.full_text
 
@@ -93,21 +101,18 @@ def test_opening_and_every_change_show_a_result_without_run(
 
 
 def test_a_change_is_painted_before_lists_and_headline_follow(
-    qtbot: QtBot, live_window: MainWindow, picture: Path, monkeypatch: pytest.MonkeyPatch
+    qtbot: QtBot, following: MainWindow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    window = live_window
-    load(qtbot, window, picture)
-    settled(qtbot, window)
-    waiting = window.findChildren(Later)
-    qtbot.waitUntil(lambda: window.live.resting and not any(each.is_due for each in waiting))
-    rungs = window.levels.ladder.rungs
+    waiting = following.findChildren(Later)
+    qtbot.waitUntil(lambda: following.live.resting and not any(each.is_due for each in waiting))
+    rungs = following.levels.ladder.rungs
     qtbot.waitUntil(  # the recorded figures are read once
         lambda: any("recorded on" in each.text(0) for each in rungs.headings.values())
     )
     for each in waiting:  # as if the run took no time
         each.findChildren(QTimer)[0].setInterval(round(1000 * PATIENCE))
     seen: list[str] = []
-    canvas = window.pictures.canvas.output.views[0]
+    canvas = following.pictures.canvas.output.views[0]
     real = PlaneCanvas._draw_pictures
 
     def draw(canvas_: PlaneCanvas, ratio: float) -> None:
@@ -116,20 +121,18 @@ def test_a_change_is_painted_before_lists_and_headline_follow(
 
     monkeypatch.setattr(PlaneCanvas, "_draw_pictures", draw)
     monkeypatch.setattr(Ladder, "show_entries", lambda *_, **__: seen.append("ladder"))
-    window.live.refreshed.connect(lambda: seen.append("refreshed"))
-    size(window, 7)
-    assert badge(window).startswith("○ out of date"), "the badge does not wait"
+    following.live.refreshed.connect(lambda: seen.append("refreshed"))
+    size(following, 7)
+    assert badge(following).startswith("○ out of date"), "the badge does not wait"
     qtbot.waitUntil(lambda: "refreshed" in seen)
-    assert window.session.freshness is Freshness.EXACT
+    assert following.session.freshness is Freshness.EXACT
     assert seen[:2] == ["drawn", "refreshed"]
 
 
 def test_a_run_begins_before_its_settings_are_shown_elsewhere(
-    qtbot: QtBot, live_window: MainWindow, picture: Path, monkeypatch: pytest.MonkeyPatch
+    qtbot: QtBot, following: MainWindow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    window, seen = live_window, []
-    load(qtbot, window, picture)
-    settled(qtbot, window)
+    seen = list[str]()
     submit, mark = Tasks.submit, Pane.set_mark
 
     def begin(*arguments: Any) -> Task:
@@ -142,32 +145,29 @@ def test_a_run_begins_before_its_settings_are_shown_elsewhere(
 
     monkeypatch.setattr(Tasks, "submit", begin)
     monkeypatch.setattr(Pane, "set_mark", show)
-    size(window, 7)
+    size(following, 7)
     assert seen == ["begun", "marked"]
 
 
 def test_a_result_touches_nothing_that_it_does_not_change(
-    qtbot: QtBot, live_window: MainWindow, picture: Path, monkeypatch: pytest.MonkeyPatch
+    qtbot: QtBot, following: MainWindow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    window = live_window
-    load(qtbot, window, picture)
-    settled(qtbot, window)
-    qtbot.waitUntil(lambda: window.live.resting)
+    qtbot.waitUntil(lambda: following.live.resting)
     noted = set[str]()
-    layouts = Requests(window.statusBar())
-    window.session.follow(noted.update)
+    layouts = Requests(following.statusBar())
+    following.session.follow(noted.update)
     headline = counted(monkeypatch, Headline, "show_figures")
-    size(window, 7)
-    settled(qtbot, window)
+    size(following, 7)
+    settled(qtbot, following)
     QApplication.processEvents()
     assert {SETTINGS, RESULT, SHOWN} <= noted
     assert DRAWN not in noted, "its levels and colours are those of the input"
     assert not layouts.count
     assert len(headline) == 1
-    window.session.pictures.view.link(False)
+    following.session.pictures.view.link(False)
     noted.clear()
-    size(window, 5)
-    settled(qtbot, window)
+    size(following, 5)
+    settled(qtbot, following)
     assert DRAWN in noted, "it has its own"
 
 
@@ -221,120 +221,109 @@ def test_code_that_is_compiled_is_announced_over_the_output(
 
 
 def test_undo_and_redo_restore_settings_and_picture_together(
-    qtbot: QtBot, live_window: MainWindow, picture: Path
+    qtbot: QtBot, following: MainWindow
 ) -> None:
-    window = live_window
-    load(qtbot, window, picture)
-    settled(qtbot, window)
-    qtbot.waitUntil(lambda: window.live.resting)
-    window.live.rest.setInterval(round(1000 * PATIENCE))  # however slow this machine is just now
+    qtbot.waitUntil(lambda: following.live.resting)
+    following.live.rest.setInterval(round(1000 * PATIENCE))  # however slow this machine is just now
     for value in (5, 7, 9):  # one gesture
-        size(window, value)
-        settled(qtbot, window)
-    window.live.rest.start(0)
-    qtbot.waitUntil(lambda: window.live.resting)
-    size(window, 11)
-    settled(qtbot, window)
+        size(following, value)
+        settled(qtbot, following)
+    following.live.rest.start(0)
+    qtbot.waitUntil(lambda: following.live.resting)
+    size(following, 11)
+    settled(qtbot, following)
 
     def state() -> tuple[int, int]:
-        settled(qtbot, window)
-        computed = window.session.subject.result.request.step.parameters["size"]
-        return child(window, QSpinBox, "sizeBox").value(), computed
+        settled(qtbot, following)
+        computed = following.session.subject.result.request.step.parameters["size"]
+        return child(following, QSpinBox, "sizeBox").value(), computed
 
     assert state() == (11, 11)
-    press(qtbot, window, "Ctrl+Z")
+    press(qtbot, following, "Ctrl+Z")
     assert state() == (9, 9)
-    press(qtbot, window, "Ctrl+Z")
+    press(qtbot, following, "Ctrl+Z")
     assert state() == (3, 3)
-    press(qtbot, window, "Ctrl+Y")
+    press(qtbot, following, "Ctrl+Y")
     assert state() == (9, 9)
-    press(qtbot, window, "Ctrl+Y")
+    press(qtbot, following, "Ctrl+Y")
     assert state() == (11, 11)
 
 
 def test_a_pause_is_a_step_even_if_no_result_came(
-    qtbot: QtBot, live_window: MainWindow, picture: Path, monkeypatch: pytest.MonkeyPatch
+    qtbot: QtBot, following: MainWindow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of a large picture only parts are computed live: Undo stayed grey."""
-    window, history = live_window, live_window.session.pictures.history
-    load(qtbot, window, picture)
-    settled(qtbot, window)
-    qtbot.waitUntil(lambda: window.live.resting)
+    history = following.session.pictures.history
+    qtbot.waitUntil(lambda: following.live.resting)
     monkeypatch.setattr(live, "next_run", lambda *_, **__: None)
     monkeypatch.setattr(live, "run_to_measure", lambda *_, **__: None)
 
     def pause() -> None:
-        window.live.rest.start(0)
-        qtbot.waitUntil(lambda: window.live.resting)
+        following.live.rest.start(0)
+        qtbot.waitUntil(lambda: following.live.resting)
 
     def state() -> int:
-        return child(window, QSpinBox, "sizeBox").value()
+        return child(following, QSpinBox, "sizeBox").value()
 
     for value in (5, 7):
-        size(window, value + 4)
-        size(window, value)
+        size(following, value + 4)
+        size(following, value)
         pause()
-    assert window.actions_["undo"].isEnabled()
-    press(qtbot, window, "F5")
-    settled(qtbot, window)
+    assert following.actions_["undo"].isEnabled()
+    press(qtbot, following, "F5")
+    settled(qtbot, following)
     seen = []
     for _ in range(2):
-        press(qtbot, window, "Ctrl+Z")
+        press(qtbot, following, "Ctrl+Z")
         pause()
         seen.append(state())
     assert seen == [5, 3]
     assert not history.undo_name
-    press(qtbot, window, "Ctrl+Y")
+    press(qtbot, following, "Ctrl+Y")
     pause()
-    press(qtbot, window, "Ctrl+Y")
-    settled(qtbot, window)
+    press(qtbot, following, "Ctrl+Y")
+    settled(qtbot, following)
     assert state() == 7
 
 
 def test_no_text_on_an_earlier_run_stays_over_other_settings(
-    qtbot: QtBot, live_window: MainWindow, picture: Path
+    qtbot: QtBot, following: MainWindow
 ) -> None:
-    window = live_window
-    load(qtbot, window, picture)
-    settled(qtbot, window)
-    press(qtbot, window, "F5")
-    qtbot.waitUntil(lambda: "mask size 3 px" in window.statusBar().currentMessage())
-    qtbot.waitUntil(lambda: not window.runner.busy)
-    size(window, 7)
-    assert not window.statusBar().currentMessage()
-    window.show_status("Saved.")
-    size(window, 9)
-    assert window.statusBar().currentMessage() == "Saved."
+    press(qtbot, following, "F5")
+    qtbot.waitUntil(lambda: "mask size 3 px" in following.statusBar().currentMessage())
+    qtbot.waitUntil(lambda: not following.runner.busy)
+    size(following, 7)
+    assert not following.statusBar().currentMessage()
+    following.show_status("Saved.")
+    size(following, 9)
+    assert following.statusBar().currentMessage() == "Saved."
 
 
 def test_a_live_result_is_compared_with_the_reference_once(
-    qtbot: QtBot, live_window: MainWindow, picture: Path
+    qtbot: QtBot, following: MainWindow
 ) -> None:
-    window = live_window
-    load(qtbot, window, picture)
-    settled(qtbot, window)
-    headline = child(window, QLabel, "headlineText")
+    headline = child(following, QLabel, "headlineText")
     assert "dB" not in headline.text()
     evaluated: list[Fields] = []
-    window.session.follow(lambda fields: evaluated.append(fields) if JUDGED in fields else None)
-    reference = Image.from_array(window.session.pictures.source.planes // 2, "half")
-    window.session.subject.set_reference(reference)
+    following.session.follow(lambda fields: evaluated.append(fields) if JUDGED in fields else None)
+    reference = Image.from_array(following.session.pictures.source.planes // 2, "half")
+    following.session.subject.set_reference(reference)
     qtbot.waitUntil(lambda: headline.text().endswith("dB"))
-    size(window, 7)
-    settled(qtbot, window)
+    size(following, 7)
+    settled(qtbot, following)
     qtbot.waitUntil(lambda: len(evaluated) >= 2)
     shown = headline.text()
     assert shown.endswith("dB")
-    assert window.session.subject.result is not None
-    judged = judge_run(window.session.subject.result, window.session.subject.part, reference)
+    assert following.session.subject.result is not None
+    judged = judge_run(following.session.subject.result, following.session.subject.part, reference)
     assert judged is not None
-    assert judged == window.session.subject.judgement
-    window.docks[DockName.QUALITY].raise_()  # evaluates for itself, with histograms
-    qtbot.waitUntil(lambda: window.quality.subject is not None)
-    window.run_shelf.judge_output()
-    window.clear_reference()
+    assert judged == following.session.subject.judgement
+    following.docks[DockName.QUALITY].raise_()  # evaluates for itself, with histograms
+    qtbot.waitUntil(lambda: following.quality.subject is not None)
+    following.run_shelf.judge_output()
+    following.clear_reference()
     qtbot.waitUntil(lambda: not headline.text().endswith("dB"))
-    assert window.session.subject.judgement is None
+    assert following.session.subject.judgement is None
 
 
 def test_off_means_that_run_computes_and_is_remembered(
@@ -358,60 +347,51 @@ def test_off_means_that_run_computes_and_is_remembered(
 
 
 def test_the_latest_settings_win_and_nothing_queues(
-    qtbot: QtBot, live_window: MainWindow, picture: Path, cpu: FakeCpu, monkeypatch: Any
+    qtbot: QtBot, following: MainWindow, cpu: FakeCpu, monkeypatch: Any
 ) -> None:
-    window = live_window
-    load(qtbot, window, picture)
-    settled(qtbot, window)
     monkeypatch.setattr("kernelscope.gui.window.live._PATIENCE", PATIENCE)
     before = len(cpu.requests)
     cpu.entered.clear()
     cpu.go.clear()
-    size(window, 5)
+    size(following, 5)
     qtbot.waitUntil(cpu.entered.is_set)
     for value in (7, 9, 11, 13):
-        size(window, value)
+        size(following, value)
     cpu.go.set()
-    settled(qtbot, window)
+    settled(qtbot, following)
     computed = [each.step.parameters["size"] for each in cpu.requests[before:]]
     assert computed == [5, 13], "the first ends, or a slider that moves would show nothing"
 
 
 def test_a_run_for_settings_that_are_gone_is_cancelled(
-    qtbot: QtBot, live_window: MainWindow, picture: Path, cpu: FakeCpu, monkeypatch: Any
+    qtbot: QtBot, following: MainWindow, cpu: FakeCpu, monkeypatch: Any
 ) -> None:
-    window = live_window
-    load(qtbot, window, picture)
-    settled(qtbot, window)
     monkeypatch.setattr("kernelscope.gui.window.live._PATIENCE", 0.0)
     cpu.entered.clear()
     cpu.go.clear()
-    size(window, 5)
+    size(following, 5)
     qtbot.waitUntil(cpu.entered.is_set)
     cpu.entered.clear()
-    size(window, 7)
+    size(following, 7)
     qtbot.waitUntil(cpu.entered.is_set)  # though the first was never let go on
     assert cpu.requests[-1].step.parameters["size"] == 7
     cpu.go.set()
-    settled(qtbot, window)
+    settled(qtbot, following)
 
 
 def test_a_failure_is_said_in_the_badge_once(
-    qtbot: QtBot, live_window: MainWindow, picture: Path, cpu: FakeCpu
+    qtbot: QtBot, following: MainWindow, cpu: FakeCpu
 ) -> None:
-    window = live_window
-    load(qtbot, window, picture)
-    settled(qtbot, window)
     cpu.error = DeviceUnavailable("The card is busy.", "Wait.")
-    size(window, 5)
-    qtbot.waitUntil(lambda: "The card is busy." in badge(window))
+    size(following, 5)
+    qtbot.waitUntil(lambda: "The card is busy." in badge(following))
     asked = len(cpu.requests)
-    qtbot.waitUntil(lambda: window.live.resting)
+    qtbot.waitUntil(lambda: following.live.resting)
     assert len(cpu.requests) == asked
-    assert window.session.freshness is Freshness.OUT_OF_DATE
+    assert following.session.freshness is Freshness.OUT_OF_DATE
     cpu.error = None
-    size(window, 7)
-    settled(qtbot, window)
+    size(following, 7)
+    settled(qtbot, following)
 
 
 def test_a_slow_run_shows_the_time_on_a_recorded_card(
@@ -617,40 +597,36 @@ def take_too_long(window: MainWindow, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_part_keeps_its_size_when_a_value_is_chosen(
-    qtbot: QtBot, live_window: MainWindow, picture: Path, monkeypatch: pytest.MonkeyPatch
+    qtbot: QtBot, following: MainWindow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It shrank to a part that was there within 0.1 s, as while a slider moves."""
-    load(qtbot, live_window, picture)
-    settled(qtbot, live_window)
-    take_too_long(live_window, monkeypatch)
-    subject = live_window.session.pictures
-    size(live_window, 7)
-    settle(qtbot, live_window)
+    take_too_long(following, monkeypatch)
+    subject = following.session.pictures
+    size(following, 7)
+    settle(qtbot, following)
     assert subject.shown is not None
     before, parts = subject.shown.region, []
     assert isinstance(before, Region)
     subject.when({PART}, lambda: parts.append(subject.shown))
-    live_window.session.set_values("median", {"size": 9})
-    live_window.live.end_gesture()
-    settle(qtbot, live_window)
+    following.session.set_values("median", {"size": 9})
+    following.live.end_gesture()
+    settle(qtbot, following)
     assert [each and each.region for each in parts] == [before]
     assert parts[0] is not None
     assert parts[0].step.parameters["size"] == 9
 
 
 def test_a_line_that_is_dragged_asks_for_the_part_beside_it(
-    qtbot: QtBot, live_window: MainWindow, picture: Path, monkeypatch: pytest.MonkeyPatch
+    qtbot: QtBot, following: MainWindow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The view would take too long, and only a part of it, where the output is drawn, is made."""
-    load(qtbot, live_window, picture)
-    settled(qtbot, live_window)
-    take_too_long(live_window, monkeypatch)
-    press(qtbot, live_window, "Alt+2")
-    subject = live_window.session.pictures
+    take_too_long(following, monkeypatch)
+    press(qtbot, following, "Alt+2")
+    subject = following.session.pictures
     view = subject.view
     view.set_divide(0.7)
-    size(live_window, 7)
-    settle(qtbot, live_window)
+    size(following, 7)
+    settle(qtbot, following)
 
     def part() -> Region:
         assert subject.shown is not None
@@ -660,5 +636,5 @@ def test_a_line_that_is_dragged_asks_for_the_part_beside_it(
     right = part()
     assert right.left >= math.floor(view.output_from[0])
     view.set_divide(0.2)
-    settle(qtbot, live_window)
+    settle(qtbot, following)
     assert part().left < right.left

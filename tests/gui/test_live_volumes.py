@@ -41,12 +41,11 @@ from kernelscope.gui.widgets import theme
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
-from kernelscope.schema.borders import Border
 from kernelscope.schema.crop import Box
 from tests.gui.helpers import FakeCpu, Opener, child, choose_place, hover, press, run
 from tests.gui.test_live import badge, settled
 from tests.gui.test_volume_page import SHAPE, add, open_scan, voxels, write
-from tests.gui.test_whole_file import write_film
+from tests.gui.test_volume_steps import write_film
 
 pytestmark = pytest.mark.usefixtures("compiled_judging", "rests_soon")
 
@@ -369,43 +368,6 @@ def test_slow_slices_are_shown_in_part(
     assert len(cpu.requests) == before, "it would show nothing new"
 
 
-def test_a_part_of_a_slice_has_the_voxels_of_the_whole(backends: dict[str, CpuBackend]) -> None:
-    volume = Volume.from_array(voxels(2).astype(np.float32), "v")
-    source = Scan((volume,))
-    for step in (
-        Step.of_numbers("median", {"size": 3}, axis=2),
-        Step.of_numbers("mean", {"size": 5}, border=Border.WRAP, axis=1),
-        Step.of_numbers("ripple", axis=0),  # needs all of a slice
-        Step.of_numbers("gaussian_noise", axis=0),  # draws its numbers from the left
-        Step.of_numbers("mri_nlm", {"sigma": (5.0,)}),
-    ):
-        whole = execute(Request(source, step), backends).scan.volumes[0].voxels
-        axis = step.axis or 0
-        box = Box.slice_of(SHAPE, axis, 2).middle((4, 5, 3))
-        request = Request(source, step, region=box)
-        part = execute(request, backends)
-        np.testing.assert_array_equal(part.scan.volumes[0].voxels, box.of(whole))
-        assert place_of(request) == (axis, 2)
-        previews = SlicePreviews()
-        assert previews.put(part)
-        shown = previews.at(axis, 2)
-        assert shown is not None
-        assert shown.part == box
-        np.testing.assert_array_equal(box.of(shown.volumes[0].voxels), box.of(whole))
-
-
-def test_a_preview_knows_the_sigma_of_the_whole(backends: dict[str, CpuBackend]) -> None:
-    noisy = np.random.default_rng(0).normal(500, 20, (12, 24, 24)).astype(np.float32)
-    source = Scan((Volume.from_array(noisy, "v"),))
-    step = Step.of_numbers("mri_nlm", {"noise": "gaussian", "search_radius": 2})
-    whole = execute(Request(source, step), backends)
-    box = Box.slice_of(noisy.shape, 0, 5)
-    part = execute(Request(source, step, region=box), backends)
-    assert part.estimates == whole.estimates
-    (sigma,) = part.estimates["sigma"]
-    assert sigma == pytest.approx(20, rel=0.1)
-
-
 def test_sigma_stands_in_its_field_as_soon_as_a_preview_knows_it(
     qtbot: QtBot, scanned: MainWindow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -478,6 +440,22 @@ def test_slices_bound_the_time_of_the_whole() -> None:
     pace.record(whole, 1.5)
     assert not pace.is_bound(whole)
     assert pace.expect(whole) == pytest.approx(1.5)
+
+
+def test_a_part_of_a_slice_lies_at_its_place(backends: dict[str, CpuBackend]) -> None:
+    source = Scan((Volume.from_array(voxels(2).astype(np.float32), "v"),))
+    for step in (
+        Step.of_numbers("negative", axis=2),
+        Step.of_numbers("mri_nlm", {"sigma": (5.0,)}),
+    ):
+        axis = step.axis or 0
+        box = Box.slice_of(SHAPE, axis, 2).middle((4, 5, 3))
+        part, previews = execute(Request(source, step, region=box), backends), SlicePreviews()
+        assert previews.put(part)
+        shown = previews.at(axis, 2)
+        assert shown is not None
+        assert shown.part == box
+        np.testing.assert_array_equal(box.of(shown.volumes[0].voxels), part.scan.volumes[0].voxels)
 
 
 def test_one_slice_is_kept_of_each_place(backends: dict[str, CpuBackend]) -> None:

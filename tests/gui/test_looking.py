@@ -10,8 +10,8 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QEvent, QPoint, QPointF, QRectF, Qt
-from PySide6.QtGui import QColor, QKeyEvent, QMouseEvent, QPainter, QPen, QWheelEvent
+from PySide6.QtCore import QPoint, QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QKeyEvent, QPainter, QPen
 from PySide6.QtWidgets import (
     QApplication,
     QCheckBox,
@@ -45,11 +45,13 @@ from tests.gui.helpers import (
     HEIGHT,
     WIDTH,
     child,
+    drag,
     hover,
     load,
     press,
     run,
     wait_until,
+    wheel,
     write_picture,
 )
 from tests.gui.test_volume_page import open_scan, write
@@ -90,30 +92,6 @@ class Looked:
     def step(self, samples: np.ndarray, x: int, y: int) -> int:
         """Return the step in which a sample is drawn as the input is."""
         return int(self.view.display.steps(samples[y : y + 1, x : x + 1])[0, 0])
-
-    def drag(self, canvas: PlaneCanvas, start: QPointF, way: QPointF, button: Any) -> None:
-        kinds = QEvent.Type.MouseButtonPress, QEvent.Type.MouseMove, QEvent.Type.MouseButtonRelease
-        for kind, at in zip(kinds, (start, start + way, start + way), strict=True):
-            down = Qt.MouseButton.NoButton if kind is kinds[-1] else button
-            event = QMouseEvent(
-                kind, at, canvas.mapToGlobal(at), button, down, Qt.KeyboardModifier.NoModifier
-            )
-            QApplication.sendEvent(canvas, event)
-        QApplication.sendEvent(canvas, QEvent(QEvent.Type.Leave))
-
-    def wheel(self, canvas: PlaneCanvas, notches: float, at: QPointF) -> None:
-        """Zoom by the wheel: with Ctrl, without which it goes through the slices of a volume."""
-        event = QWheelEvent(
-            at,
-            QPointF(canvas.mapToGlobal(at.toPoint())),
-            QPoint(),
-            QPoint(0, round(120 * notches)),
-            Qt.MouseButton.NoButton,
-            CTRL,
-            Qt.ScrollPhase.NoScrollPhase,
-            False,
-        )
-        QApplication.sendEvent(canvas, event)
 
 
 def colour(canvas: PlaneCanvas, x: float, y: float) -> tuple[int, int, int]:
@@ -177,13 +155,13 @@ def one_plane_is_divided_by_a_line(qtbot: QtBot, looked: Looked, key: str, actio
         QPointF(end.x() - middle.x(), 0) if action == "swipe" else QPointF(0, end.y() - middle.y())
     )
     camera = canvas.camera
-    looked.drag(canvas, middle, way, LEFT)
+    drag(canvas, middle, way, LEFT)
     assert grey(canvas, *second) == looked.step(looked.before, *second)
     assert canvas.camera == camera, "the line was dragged, not the picture or the crosshair"
     looked.view.set_divide(0.5)
     before = canvas.camera, canvas.cross
     beside = QPointF(40, 8) if action == "swipe" else QPointF(8, 60)
-    looked.drag(canvas, middle + QPointF(30, 40), beside, LEFT)
+    drag(canvas, middle + QPointF(30, 40), beside, LEFT)
     assert looked.view.divide == 0.5
     assert (canvas.camera, canvas.cross) != before
     looked.viewer.fit()
@@ -246,7 +224,7 @@ def wheel_keys_and_the_middle_button_move_the_camera(qtbot: QtBot, looked: Looke
     assert zoom.text() == f"{100 * fitted:.0f} %"
     at = QPointF(60, 50)
     under = looked.output.to_units(at)
-    looked.wheel(looked.output, 3, at)
+    wheel(looked.output, 3 * 120, CTRL, at)
     assert looked.view.camera.device_scale == round(looked.view.camera.device_scale) > fitted
     assert (looked.output.to_units(at) - under).manhattanLength() < 1e-9
     assert looked.input.camera == looked.output.camera
@@ -256,7 +234,7 @@ def wheel_keys_and_the_middle_button_move_the_camera(qtbot: QtBot, looked: Looke
     if looked.window.session.kind is Kind.PICTURE:  # in a slice, all planes are shown again
         qtbot.mouseDClick(looked.input, LEFT, pos=QPoint(60, 60))
         assert looked.view.camera.fitted
-        looked.wheel(looked.output, 3, at)
+        wheel(looked.output, 3 * 120, CTRL, at)
     press(qtbot, looked.window, "Ctrl+0")
     assert looked.view.camera.fitted
     assert looked.view.camera.device_scale == fitted
@@ -269,7 +247,7 @@ def wheel_keys_and_the_middle_button_move_the_camera(qtbot: QtBot, looked: Looke
     qtbot.keyClick(canvas, Qt.Key.Key_Right, CTRL)
     moved = canvas.camera[0] - centre
     assert (moved.x() * scale, moved.y()) == pytest.approx((canvas.width() / 10, 0))
-    looked.drag(canvas, QPointF(60, 60), QPointF(9999, 9999), Qt.MouseButton.MiddleButton)
+    drag(canvas, QPointF(60, 60), QPointF(9999, 9999), Qt.MouseButton.MiddleButton)
     assert looked.input.camera[0] == QPointF(0, 0), "a corner stays in the view"
 
     viewer = looked.viewer
@@ -367,11 +345,11 @@ def values_stand_in_the_pixels_from_2000_percent(_: QtBot, looked: Looked) -> No
 def the_right_button_and_one_panel_change_levels_and_colours(qtbot: QtBot, looked: Looked) -> None:
     before = looked.view.display
     place = looked.input.camera, looked.input.cross
-    looked.drag(looked.input, QPointF(50, 50), QPointF(30, 0), RIGHT)
+    drag(looked.input, QPointF(50, 50), QPointF(30, 0), RIGHT)
     wider = looked.view.display
     assert wider.width == pytest.approx(1.1 * before.width)
     assert wider.level == pytest.approx(before.level)
-    looked.drag(looked.output, QPointF(50, 80), QPointF(0, -60), RIGHT)
+    drag(looked.output, QPointF(50, 80), QPointF(0, -60), RIGHT)
     assert looked.view.display.level == pytest.approx(wider.level - 0.2 * wider.width)
     assert (looked.input.camera, looked.input.cross) == place
     assert grey(looked.input, 16, 12) == looked.step(looked.before, 16, 12)
@@ -564,7 +542,7 @@ def regions_are_drawn_in_coordinates_of_the_plane_and_a_tool_takes_the_left_butt
     pencil: Any = Pencil()
     viewer.set_tool(pencil)
     before = canvas.camera, canvas.cross
-    looked.drag(canvas, canvas.to_widget(QPointF(18, 12)), QPointF(16, 24), LEFT)
+    drag(canvas, canvas.to_widget(QPointF(18, 12)), QPointF(16, 24), LEFT)
     assert pencil.seen == [
         ("press", 18, 12),
         ("drag", 20, 15),
@@ -578,7 +556,7 @@ def regions_are_drawn_in_coordinates_of_the_plane_and_a_tool_takes_the_left_butt
     viewer.set_tool(None)
     pencil.seen.clear()
     before = canvas.camera, canvas.cross
-    looked.drag(canvas, QPointF(50, 50), QPointF(16, 24), LEFT)
+    drag(canvas, QPointF(50, 50), QPointF(16, 24), LEFT)
     assert pencil.seen == []
     assert (canvas.camera, canvas.cross) != before, "the picture or the crosshair moves"
     viewer.fit()

@@ -67,14 +67,6 @@ def test_a_box_has_at_least_a_pixel_and_its_corners_in_order() -> None:
     assert box_of((9, 2), (3, 8)) == ((3, 2), (9, 8))
 
 
-def test_a_line_is_hit_up_to_its_ends_and_not_beyond() -> None:
-    line = interest(Shape.LINE, (2, 3), (8, 3))
-    assert line.contains(8.4, 3.5, 1.0, 1.0)
-    assert line.contains(1.6, 3.5, 1.0, 1.0)
-    assert not line.contains(10.0, 3.5, 1.0, 1.0)
-    assert not line.contains(1.0, 3.5, 1.0, 1.0)
-
-
 def test_a_region_is_cut_off_at_the_edges_of_the_picture() -> None:
     mask = whole_mask(interest(Shape.RECTANGLE, (-3, -2), (2, 1)), 5, 6)
     assert np.argwhere(mask).tolist() == [[0, 0], [0, 1]]
@@ -424,7 +416,10 @@ def test_lines_are_hit_nearby_and_resized_at_their_last_end() -> None:
     assert ends.handles == ((2.5, 3.5), (12.5, 3.5))
     assert ends.contains(7, 4.5, reach=1)
     assert not ends.contains(7, 4.6, reach=1)
+    assert ends.contains(14.4, 3.5, reach=2)
     assert not ends.contains(14.6, 3.5, reach=2)
+    assert ends.contains(1.6, 3.5, reach=1)
+    assert not ends.contains(1.4, 3.5, reach=1)
     assert ends.resized(3, -2).corners == ((2, 3), (15, 1))
     assert line((4, 4), (4, 4)).contains(4.5, 4.5)
     regions = kept_regions()

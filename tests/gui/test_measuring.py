@@ -21,8 +21,18 @@ from kernelscope.gui.widgets.controls import ChoiceBox, WholeBox
 from kernelscope.gui.widgets.parts import ElidedLabel
 from kernelscope.gui.window.dock_list import DockName
 from kernelscope.gui.window.main_window import MainWindow
-from tests.gui.helpers import WIDTH, Opener, child, load, press, run, settle, write_picture
-from tests.gui.test_viewer import drag, mouse
+from tests.gui.helpers import (
+    WIDTH,
+    Opener,
+    child,
+    drag,
+    load,
+    mouse,
+    press,
+    run,
+    settle,
+    write_picture,
+)
 
 
 def test_a_line_beside_the_picture_has_a_name_and_no_curve(qtbot: QtBot) -> None:
@@ -309,15 +319,6 @@ def test_contrast_is_between_two_chosen_regions(qtbot: QtBot, drawing: MainWindo
     assert [line[10] for line in table[2:]] == [f"{100 / (2 * 17 * 20 / 15) ** 0.5:.4g}"] * 2
 
 
-def test_figures_follow_the_units_of_the_probe(qtbot: QtBot, drawing: MainWindow) -> None:
-    draw(drawing, (0, 0), (4, 4))
-    figures(qtbot, drawing, 2)
-    drawing.viewer.choose_units("0 to 1")
-    qtbot.waitUntil(lambda: "0 to 1" in drawing.measure.csv())
-    low = figures(qtbot, drawing, 2)[0][7]
-    assert float(low) == pytest.approx(15 / 255, abs=1e-4)
-
-
 def test_figures_are_copied_and_those_of_other_settings_are_called_so(
     qtbot: QtBot, drawing: MainWindow
 ) -> None:
@@ -326,6 +327,9 @@ def test_figures_are_copied_and_those_of_other_settings_are_called_so(
     drawing.measure.copy()
     assert QApplication.clipboard().text() == drawing.measure.text()
     assert drawing.measure.csv().split("\n")[1].startswith("R1,input,,30,22.5,")
+    drawing.viewer.choose_units("0 to 1")
+    qtbot.waitUntil(lambda: "0 to 1" in drawing.measure.csv())
+    assert float(figures(qtbot, drawing, 2)[0][7]) == pytest.approx(33 / 255, abs=1e-4)
 
     note = drawing.measure.findChild(QLabel, "measureHint")
     assert note is not None

@@ -34,9 +34,8 @@ from kernelscope.images.planes import planes_of
 from kernelscope.images.scan import Scan
 from kernelscope.images.source import Channel
 from kernelscope.images.volume import Among, Volume
-from tests.gui.helpers import child, kept_regions, load, press, run
+from tests.gui.helpers import child, drag, kept_regions, load, mouse, press, run
 from tests.gui.test_measuring import chosen
-from tests.gui.test_viewer import drag, mouse
 from tests.gui.test_volume_page import open_scan, voxels, write
 
 LEFT = Qt.MouseButton.LeftButton

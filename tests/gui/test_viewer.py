@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-import tifffile
 from PIL import Image as Pillow
-from PySide6.QtCore import QEvent, QPointF, QRectF, Qt
-from PySide6.QtGui import QImage, QMouseEvent, QPainter
+from PySide6.QtCore import QPointF, QRectF
+from PySide6.QtGui import QImage, QPainter
 from PySide6.QtWidgets import (
     QApplication,
     QComboBox,
@@ -27,13 +26,10 @@ from kernelscope.gui.model.display import ColourMap, Display, Units
 from kernelscope.gui.model.drawn_view import draw
 from kernelscope.gui.viewer import marks
 from kernelscope.gui.viewer.layer import Layer
-from kernelscope.gui.widgets.parts import SnugLabel
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.images.image import Image
-from tests.gui.helpers import Opener, child, hover, load, press, run
+from tests.gui.helpers import Opener, child, load, press, run
 from tests.gui.test_looking import colour, grey
-
-LEFT, RIGHT = Qt.MouseButton.LeftButton, Qt.MouseButton.RightButton
 
 
 @pytest.fixture
@@ -42,21 +38,6 @@ def ran(qtbot: QtBot, window: MainWindow, picture: Path) -> MainWindow:
     load(qtbot, window, picture)
     run(qtbot, window)
     return window
-
-
-def mouse(canvas: QWidget, kind: QEvent.Type, at: QPointF, button: Qt.MouseButton) -> None:
-    """Send an event of the mouse: Qt's own helpers send no buttons while the mouse moves."""
-    pressed = Qt.MouseButton.NoButton if kind is QEvent.Type.MouseButtonRelease else button
-    place = canvas.mapToGlobal(at)
-    event = QMouseEvent(kind, at, place, button, pressed, Qt.KeyboardModifier.NoModifier)
-    QApplication.sendEvent(canvas, event)
-
-
-def drag(canvas: QWidget, start: QPointF, way: QPointF, button: Qt.MouseButton) -> None:
-    mouse(canvas, QEvent.Type.MouseButtonPress, start, button)
-    mouse(canvas, QEvent.Type.MouseMove, start + way, button)
-    mouse(canvas, QEvent.Type.MouseButtonRelease, start + way, button)
-    QApplication.sendEvent(canvas, QEvent(QEvent.Type.Leave))  # no probe over the picture
 
 
 def test_a_result_leaves_the_input_as_it_is_drawn(
@@ -166,24 +147,6 @@ def test_buttons_without_room_are_in_a_menu(qtbot: QtBot, loaded: MainWindow) ->
 
 
 # --- levels and colours ---
-
-
-def test_scientific_pictures_are_seen_when_they_are_opened(
-    qtbot: QtBot, window: MainWindow, tmp_path: Path
-) -> None:
-    pixels = np.linspace(0, 4080, 30 * 40).reshape(30, 40).astype(np.uint16)
-    tifffile.imwrite(tmp_path / "microscope.tif", pixels)
-    load(qtbot, window, tmp_path / "microscope.tif")
-    view = window.pictures.canvas.input
-    shown = [grey(view.views[0], x, y) for x, y in ((0, 0), (20, 15), (39, 29))]
-    assert shown[0] == 0
-    assert 120 < shown[1] < 140
-    assert shown[2] == 255
-    np.testing.assert_array_equal(view.shown.pixels, pixels)
-    hover(view.views[0], QPointF(20.5, 15.5))
-    display = Display.automatic(pixels[:, :, None])
-    text = child(window, SnugLabel, "pixel").full_text
-    assert text == f"x 20, y 15   input {pixels[15, 20]}   {display.describe()}"
 
 
 def test_a_picture_in_colour_can_only_be_inverted(

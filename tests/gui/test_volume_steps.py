@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import tifffile
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 from PySide6.QtCore import QPointF, QSizeF, Qt
 from PySide6.QtGui import QAction, QImage, QPainter
 from PySide6.QtWidgets import QApplication, QLabel, QToolButton, QWidget
@@ -53,11 +54,23 @@ from tests.patience import PATIENCE
 pytestmark = pytest.mark.usefixtures("compiled_judging")
 
 COUNT = 4
+"""Volumes of the file."""
+
+TIMES, CHANNELS = 3, 2
 
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     return write(tmp_path / "bold.nii.gz", np.stack([voxels(n) for n in range(COUNT)]))
+
+
+def write_cells(path: Path, stacks: NDArray[Any], names: Sequence[str] = (), **more: float) -> Path:
+    """Write a file of channels."""
+    metadata: dict[str, object] = {"axes": "CZYX", **more}
+    if names:
+        metadata["Channel"] = {"Name": list(names)}
+    tifffile.imwrite(path, stacks, ome=True, photometric="minisblack", metadata=metadata)
+    return path
 
 
 @pytest.fixture
@@ -83,11 +96,20 @@ def test_a_file_of_several_volumes_opens_with_the_first(
 ) -> None:
     assert not bar.isVisible()
     assert not window.findChild(QAction, "nextVolume").isEnabled()
+    said: list[str] = []
+    window.volumes.described.connect(said.append)
     open_scan(qtbot, window, file)
     shows(qtbot, window, 0)
     assert bar.isVisible()
+    viewer = window.volumes.canvas
+    viewer.go_to((1, 2, 3))
+    display = viewer.view.display
+    assert said[-1].startswith("volume 1   x 3")
     child(window, Slider, "volumeStepSlider").setValue(2)
     shows(qtbot, window, 2)
+    assert (viewer.view.display, viewer.view.position) == (display, (1, 2, 3))
+    assert said[-1].startswith("volume 3   x 3")
+    assert said[-1].endswith(f"input {voxels(2)[1, 2, 3]:.4g}")
     press(qtbot, window, "Alt+.")
     shows(qtbot, window, 3)
     press(qtbot, window, "Alt+.")
@@ -100,15 +122,9 @@ def test_a_file_of_several_volumes_opens_with_the_first(
 def test_channels_have_names_and_micrometres(
     qtbot: QtBot, window: MainWindow, tmp_path: Path, bar: VolumeStepBar
 ) -> None:
-    cells = tmp_path / "cells.ome.tif"
     sizes = {"PhysicalSizeX": 0.2, "PhysicalSizeY": 0.2, "PhysicalSizeZ": 0.5}
-    tifffile.imwrite(
-        cells,
-        np.stack([voxels(n) for n in range(3)]),
-        ome=True,
-        photometric="minisblack",
-        metadata={"axes": "CZYX", **sizes, "Channel": {"Name": ["DAPI", "GFP", "RFP"]}},
-    )
+    stacks = np.stack([voxels(n) for n in range(3)])
+    cells = write_cells(tmp_path / "cells.ome.tif", stacks, ["DAPI", "GFP", "RFP"], **sizes)
     open_scan(qtbot, window, cells)
     assert bar.text == "Channel  1 / 3  DAPI"
     assert window.session.filter_id == FIRST_FILTER
@@ -183,29 +199,6 @@ def test_a_composite_adds_the_channels_up() -> None:
     np.testing.assert_array_equal(drawn(unknown)[..., 0], plane.cut(first, 1))
     highest = drawn(volumes, Look(Projection.MAXIMUM))
     np.testing.assert_array_equal(highest[..., 2], plane.cut(first.max(axis=0, keepdims=True), 0))
-
-
-def test_level_window_and_place_stay(qtbot: QtBot, window: MainWindow, file: Path) -> None:
-    open_scan(qtbot, window, file)
-    viewer = window.volumes.canvas
-    viewer.go_to((1, 2, 3))
-    before = viewer.view.display
-    press(qtbot, window, "Alt+.")
-    shows(qtbot, window, 1)
-    assert viewer.view.display == before
-    assert viewer.view.position == (1, 2, 3)
-
-
-def test_values_name_the_volume(qtbot: QtBot, window: MainWindow, file: Path) -> None:
-    said: list[str] = []
-    window.volumes.described.connect(said.append)
-    open_scan(qtbot, window, file)
-    qtbot.waitUntil(lambda: said[-1].startswith("volume 1   x "))
-    press(qtbot, window, "Alt+.")
-    shows(qtbot, window, 1)
-    value = voxels(1)[window.volumes.canvas.view.position]
-    assert said[-1].startswith("volume 2   x ")
-    assert said[-1].endswith(f"input {value:.4g}")
 
 
 def test_the_volumes_are_played(qtbot: QtBot, window: MainWindow, file: Path) -> None:
@@ -338,14 +331,8 @@ def test_the_light_of_channels_is_added() -> None:
 def test_a_composite_follows_the_channel_in_front_and_goes_on_with_the_next_file(
     qtbot: QtBot, window: MainWindow, tmp_path: Path, file: Path, bar: VolumeStepBar
 ) -> None:
-    cells = tmp_path / "cells.ome.tif"
-    tifffile.imwrite(
-        cells,
-        np.stack([voxels(n) for n in range(3)]),
-        ome=True,
-        photometric="minisblack",
-        metadata={"axes": "CZYX", "Channel": {"Name": ["DAPI", "GFP", "RFP"]}},
-    )
+    stacks = np.stack([voxels(n) for n in range(3)])
+    cells = write_cells(tmp_path / "cells.ome.tif", stacks, ["DAPI", "GFP", "RFP"])
     open_scan(qtbot, window, cells)
     action, view = window.actions_["composite"], window.session.volumes.view
     settle(qtbot, window)
@@ -395,10 +382,8 @@ def test_channels_of_a_composite_are_hidden_by_click_and_key(
     stacks = np.zeros((3, *SHAPE), np.uint8)
     for number, stack in enumerate(stacks):
         stack[:, number] = 255
-    cells, sizes = tmp_path / "cells.ome.tif", dict.fromkeys(("X", "Y", "Z"), 0.5)
-    metadata: dict[str, object] = {f"PhysicalSize{axis}": each for axis, each in sizes.items()}
-    metadata |= {"axes": "CZYX", "Channel": {"Name": ["DAPI", "GFP", "RFP"]}}
-    tifffile.imwrite(cells, stacks, ome=True, photometric="minisblack", metadata=metadata)
+    sizes = {f"PhysicalSize{axis}": 0.5 for axis in "XYZ"}
+    cells = write_cells(tmp_path / "cells.ome.tif", stacks, ["DAPI", "GFP", "RFP"], **sizes)
     open_scan(qtbot, window, cells)
     view, canvas = window.session.volumes.view, window.volumes.canvas.input.views[0]
     press(qtbot, window, "Ctrl+Alt+1")
@@ -463,23 +448,27 @@ def test_channels_of_a_composite_are_hidden_by_click_and_key(
     assert made.metadata.resolution == pytest.approx((50800, 50800))
 
 
-def write_film(path: Path, axes: str = "TCZYX") -> dict[tuple[int, int], NDArray[np.int16]]:
-    """Write three times of two channels; the second is red and a tenth as bright."""
-    stacks = {(t, c): voxels(t) // 10**c + t for t in range(3) for c in range(2)}
-    whole = np.array([[stacks[t, c] for c in range(2)] for t in range(3)], np.int16)
+def write_film(path: Path, dtype: DTypeLike = np.int16, axes: str = "TCZYX") -> NDArray[Any]:
+    """Write three times of two channels, return them; the second is red and a tenth as bright."""
+    film = np.array(
+        [[voxels(t) // 10**c + t for c in range(CHANNELS)] for t in range(TIMES)], dtype
+    )
     tifffile.imwrite(
         path,
-        whole if axes[0] == "T" else whole.swapaxes(0, 1),
+        film if axes[0] == "T" else film.swapaxes(0, 1),
         ome=True,
         photometric="minisblack",
         metadata={
             "axes": axes,
+            "PhysicalSizeX": 0.2,
+            "PhysicalSizeY": 0.2,
+            "PhysicalSizeZ": 0.5,
             "TimeIncrement": 0.5,
             "TimeIncrementUnit": "min",
             "Channel": {"Name": ["DAPI", "RFP"], "Color": [0x0050FFFF, 0xFF0000FF - 2**32]},
         },
     )
-    return stacks
+    return film
 
 
 @pytest.mark.parametrize("axes", ["TCZYX", "CTZYX"])
@@ -488,7 +477,7 @@ def test_times_and_channels_have_a_bar_each(
 ) -> None:
     """Times follow each other in the look of their channel."""
     film = tmp_path / "film.ome.tif"
-    stacks = write_film(film, axes)
+    stacks = write_film(film, axes=axes)
     open_scan(qtbot, window, film)
     subject, channels = window.session.volumes, window.files.members.channel_bar
     view = subject.view
@@ -590,8 +579,8 @@ def test_a_composite_has_channels_of_one_time_each_read_once(
         return [
             place
             for each in shown
-            for place, voxels in stacks.items()
-            if isinstance(each, Volume) and np.array_equal(each.voxels, voxels)
+            for place in np.ndindex(TIMES, CHANNELS)
+            if isinstance(each, Volume) and np.array_equal(each.voxels, stacks[place])
         ]
 
     qtbot.waitUntil(lambda: drawn() == [(0, 0), (0, 1)])
@@ -741,11 +730,7 @@ def test_one_of_several_is_saved_with_a_word(
     qtbot: QtBot, window: MainWindow, tmp_path: Path, file: Path, name: str, kind: str
 ) -> None:
     if kind == "channels":
-        file = tmp_path / name
-        stacks = np.stack([voxels(n) for n in range(COUNT)])
-        tifffile.imwrite(
-            file, stacks, ome=True, photometric="minisblack", metadata={"axes": "CZYX"}
-        )
+        file = write_cells(tmp_path / name, np.stack([voxels(n) for n in range(COUNT)]))
     open_scan(qtbot, window, file)
     said: list[str] = []
     window.file_dialogs.announced.connect(said.append)

@@ -9,9 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, QPointF, Qt
-from PySide6.QtGui import QWheelEvent
 from PySide6.QtWidgets import (
-    QApplication,
     QComboBox,
     QDoubleSpinBox,
     QLabel,
@@ -31,7 +29,7 @@ from kernelscope.gui.viewer.pair_view import PairView
 from kernelscope.gui.viewer.plane_canvas import PlaneCanvas
 from kernelscope.images.source import Channel
 from kernelscope.images.volume import Among, Volume
-from tests.gui.helpers import hover
+from tests.gui.helpers import hover, wheel
 
 SHAPE = (20, 30, 40)
 LEFT, RIGHT = Qt.MouseButton.LeftButton, Qt.MouseButton.RightButton
@@ -70,26 +68,6 @@ def grey(view: PlaneCanvas) -> np.ndarray:
     assert view.front is not None
     assert view.front.planes is not None
     return view.front.display.steps(view.front.planes)[:, :, 0]
-
-
-def wheel(
-    view: PlaneCanvas,
-    delta: int,
-    modifiers=Qt.KeyboardModifier.NoModifier,
-    at: QPointF | None = None,
-) -> None:
-    at = QPointF(view.width() / 2, view.height() / 2) if at is None else at
-    event = QWheelEvent(
-        at,
-        QPointF(view.mapToGlobal(at.toPoint())),
-        QPoint(),
-        QPoint(0, delta),
-        Qt.MouseButton.NoButton,
-        modifiers,
-        Qt.ScrollPhase.NoScrollPhase,
-        False,
-    )
-    QApplication.sendEvent(view, event)
 
 
 def test_views_say_how_oblique_they_are(viewer: PairView) -> None:
@@ -307,11 +285,6 @@ def test_window_is_set_and_automatic(qtbot: QtBot, viewer: PairView) -> None:
     cut = plane.cut(viewer.output.shown.voxels, viewer.view.position[plane.axis])
     np.testing.assert_array_equal(grey(viewer.output.views[2]), Display(200, 400).steps(cut))
 
-    mine = viewer.view.display
-    show_input(viewer, volume(2))  # another component has a window of its own
-    assert auto.isChecked()
-    show_input(viewer, shown)
-    assert viewer.view.display == mine
     qtbot.mouseClick(auto, LEFT)
     assert viewer.view.display == automatic
 

@@ -48,37 +48,34 @@ from tests.gui.helpers import (
 )
 from tests.gui.test_drops import said
 from tests.gui.test_volume_page import SHAPE, open_scan, voxels, write
+from tests.gui.test_volume_steps import CHANNELS, TIMES, write_film
 
 pytestmark = pytest.mark.usefixtures("compiled_judging")
 
-TIMES, CHANNELS = 3, 2
 MEDIAN = (RunSettings(Step.create("median")),)
-
-
-def write_film(path: Path, dtype: Any = np.uint16) -> NDArray[Any]:
-    film = np.array(
-        [[100 * c + 10 * t + voxels(t) % 50 for c in range(CHANNELS)] for t in range(TIMES)], dtype
-    )
-    tifffile.imwrite(
-        path,
-        film,
-        ome=True,
-        photometric="minisblack",
-        metadata={
-            "axes": "TCZYX",
-            "PhysicalSizeX": 0.2,
-            "PhysicalSizeY": 0.2,
-            "PhysicalSizeZ": 0.5,
-            "TimeIncrement": 2.5,
-            "Channel": {"Name": ["DAPI", "RFP"], "Color": [0x0000FFFF, 0xFF0000FF - 2**32]},
-        },
-    )
-    return film
 
 
 def series_of(path: Path) -> VolumeSeries:
     first = read_volume(path, 1)
     return VolumeSeries(path, TIMES * CHANNELS, axes=first.among)
+
+
+@pytest.fixture
+def film(tmp_path: Path) -> NDArray[Any]:
+    """Write a film; return its voxels."""
+    return write_film(tmp_path / "film.ome.tif", np.uint16)
+
+
+@pytest.fixture
+def series(tmp_path: Path, film: NDArray[Any]) -> VolumeSeries:
+    return series_of(tmp_path / "film.ome.tif")
+
+
+@pytest.fixture
+def window(qtbot: QtBot, window: MainWindow, tmp_path: Path, film: NDArray[Any]) -> MainWindow:
+    """Return a window with the film."""
+    open_scan(qtbot, window, tmp_path / "film.ome.tif")
+    return window
 
 
 def filter_all(
@@ -99,10 +96,11 @@ def filter_all(
     return reports
 
 
-def test_each_volume_has_the_output_that_it_has_alone(tmp_path: Path) -> None:
-    film = write_film(tmp_path / "film.ome.tif")
+def test_each_volume_has_the_output_that_it_has_alone(
+    tmp_path: Path, series: VolumeSeries, film: NDArray[Any]
+) -> None:
     steps = (*MEDIAN, RunSettings(Step.create("greyscale")))
-    filtered = FilteredFile(series_of(tmp_path / "film.ome.tif"), steps, None, range(6))
+    filtered = FilteredFile(series, steps, None, range(6))
     reports = filter_all(filtered)
     assert not filtered.missing
     steps_seen = {each.step for each in reports if isinstance(each, StepProgress)}
@@ -119,13 +117,14 @@ def test_each_volume_has_the_output_that_it_has_alone(tmp_path: Path) -> None:
             before.channel,
             before.spacing,
             before.among,
-            2.5,
+            30.0,
         )
 
 
-def test_the_channels_of_one_time_are_a_file_without_times(tmp_path: Path) -> None:
-    write_film(tmp_path / "film.ome.tif")
-    filtered = FilteredFile(series_of(tmp_path / "film.ome.tif"), MEDIAN, None, [2, 3])
+def test_the_channels_of_one_time_are_a_file_without_times(
+    tmp_path: Path, series: VolumeSeries
+) -> None:
+    filtered = FilteredFile(series, MEDIAN, None, [2, 3])
     filter_all(filtered)
     saved = write_volumes(filtered.outputs(), tmp_path / "out.ome.tif")
     with tifffile.TiffFile(saved) as file:
@@ -133,9 +132,10 @@ def test_the_channels_of_one_time_are_a_file_without_times(tmp_path: Path) -> No
     assert [each.channel.name for each in read_volumes(saved)] == ["DAPI", "RFP"]
 
 
-def test_neighbouring_times_are_one_file_and_others_one_file_each(tmp_path: Path) -> None:
-    write_film(tmp_path / "film.ome.tif")
-    filtered = FilteredFile(series_of(tmp_path / "film.ome.tif"), MEDIAN, None, range(6))
+def test_neighbouring_times_are_one_file_and_others_one_file_each(
+    tmp_path: Path, series: VolumeSeries
+) -> None:
+    filtered = FilteredFile(series, MEDIAN, None, range(6))
     filter_all(filtered)
     times = replace(filtered, places=range(2, 6))
     assert times.is_block
@@ -152,9 +152,8 @@ def test_neighbouring_times_are_one_file_and_others_one_file_each(tmp_path: Path
 
 
 def test_numbers_are_estimated_for_each_volume(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    series: VolumeSeries, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write_film(tmp_path / "film.ome.tif")
     steps = (
         RunSettings(Step.create("nlm", {"sigma": ESTIMATE})),
         RunSettings(Step.create("gaussian")),
@@ -165,7 +164,7 @@ def test_numbers_are_estimated_for_each_volume(
         seen.append((request.source.volumes[0].among, request.needs_estimates, request.then))
 
     monkeypatch.setattr(volume_files, "execute_all", execute)
-    filtered = FilteredFile(series_of(tmp_path / "film.ome.tif"), steps, None, [1, 5])
+    filtered = FilteredFile(series, steps, None, [1, 5])
     reports: list[object] = []
     filtered.run({}, Costs(), {}, CancelToken(), reports.append)
     assert [estimates for _, estimates, _ in seen] == [True, True]
@@ -174,9 +173,8 @@ def test_numbers_are_estimated_for_each_volume(
 
 
 def test_the_time_left_is_that_of_all_volumes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot
+    series: VolumeSeries, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot
 ) -> None:
-    write_film(tmp_path / "film.ome.tif")
     now, bar = 100.0, RunBar(QAction("Run"), QAction("Cancel"))
     qtbot.addWidget(bar)
     monkeypatch.setattr("time.monotonic", lambda: now)
@@ -195,15 +193,14 @@ def test_the_time_left_is_that_of_all_volumes(
 
     monkeypatch.setattr(volume_files, "execute_all", execute)
     for places in ([0, 1, 2], [0]):
-        filtered = FilteredFile(series_of(tmp_path / "film.ome.tif"), MEDIAN, None, places)
+        filtered = FilteredFile(series, MEDIAN, None, places)
         filtered.run({}, Costs(), {}, CancelToken(), report)
     ends = [text.partition("Compute ")[2] for text in shown if "75 %" in text]
     assert ends == ["75 %", "75 %, 13 s left", "75 %, 3 s left", "75 %, 2 s left"]
 
 
-def test_a_cancelled_run_goes_on_where_it_stopped(tmp_path: Path) -> None:
-    write_film(tmp_path / "film.ome.tif")
-    filtered = FilteredFile(series_of(tmp_path / "film.ome.tif"), MEDIAN, None, range(6))
+def test_a_cancelled_run_goes_on_where_it_stopped(series: VolumeSeries) -> None:
+    filtered = FilteredFile(series, MEDIAN, None, range(6))
     with pytest.raises(Cancelled):
         filter_all(filtered, most=2)
     assert filtered.missing == [2, 3, 4, 5]
@@ -227,9 +224,7 @@ def test_nan_in_a_later_volume_is_asked_about(tmp_path: Path) -> None:
     assert filtered.results[2].request.source.samples[0][0, 0, 0] == 7
 
 
-def test_outputs_are_those_of_equal_steps_only(tmp_path: Path) -> None:
-    write_film(tmp_path / "film.ome.tif")
-    series = series_of(tmp_path / "film.ome.tif")
+def test_outputs_are_those_of_equal_steps_only(series: VolumeSeries) -> None:
     filtered = FilteredFile(series, MEDIAN, None, range(6))
     assert filtered.is_of(series, (RunSettings(Step.create("median")),), None)
     assert not filtered.is_of(series, (RunSettings(Step.create("median", {"size": 5})),), None)
@@ -242,8 +237,6 @@ def test_outputs_are_those_of_equal_steps_only(tmp_path: Path) -> None:
 def test_filter_all_show_and_save(
     qtbot: QtBot, window: MainWindow, cpu: FakeCpu, tmp_path: Path
 ) -> None:
-    write_film(tmp_path / "film.ome.tif")
-    open_scan(qtbot, window, tmp_path / "film.ome.tif")
     members, subject = window.files.members, window.session.volumes
 
     def button(bar: Any, action: str) -> QToolButton:
@@ -334,8 +327,6 @@ def test_filter_all_show_and_save(
 def test_quitting_offers_to_save_all_volumes_that_took_long_together(
     qtbot: QtBot, window: MainWindow, tmp_path: Path, filter_id: str
 ) -> None:
-    write_film(tmp_path / "film.ome.tif")
-    open_scan(qtbot, window, tmp_path / "film.ome.tif")
     window.session.set_filter(filter_id)
     window.files.whole_file.filter_channels()
     filtered, gallery = window.files.members.filtered, window.session.gallery
@@ -362,8 +353,6 @@ def test_quitting_offers_to_save_all_volumes_that_took_long_together(
 def test_save_all_asks_whether_those_that_were_filtered_last_are_meant(
     qtbot: QtBot, window: MainWindow, tmp_path: Path
 ) -> None:
-    write_film(tmp_path / "film.ome.tif")
-    open_scan(qtbot, window, tmp_path / "film.ome.tif")
     said: list[str] = []
     window.file_dialogs.announced.connect(said.append)
     window.files.whole_file.filter_channels()
@@ -384,11 +373,7 @@ def test_save_all_asks_whether_those_that_were_filtered_last_are_meant(
         assert (word in said[-1]) is (count == 2)
 
 
-def test_one_channel_is_saved_under_its_name(
-    qtbot: QtBot, window: MainWindow, tmp_path: Path
-) -> None:
-    write_film(tmp_path / "film.ome.tif")
-    open_scan(qtbot, window, tmp_path / "film.ome.tif")
+def test_one_channel_is_saved_under_its_name(qtbot: QtBot, window: MainWindow) -> None:
     run(qtbot, window)
     press(qtbot, window, "Ctrl+S")
     chooser = dialog(qtbot, window, QFileDialog)
@@ -398,10 +383,8 @@ def test_one_channel_is_saved_under_its_name(
 
 
 def test_a_run_of_another_source_or_of_fewer_steps_is_not_the_output(
-    qtbot: QtBot, window: MainWindow, cpu: FakeCpu, tmp_path: Path
+    qtbot: QtBot, window: MainWindow, cpu: FakeCpu
 ) -> None:
-    write_film(tmp_path / "film.ome.tif")
-    open_scan(qtbot, window, tmp_path / "film.ome.tif")
     members, subject = window.files.members, window.session.volumes
 
     def filtered() -> int:
@@ -446,15 +429,13 @@ def test_blocks_take_all_channels_and_times(
     assert f"Wrote {target}: 6 volumes of {size}, in " in window.statusBar().currentMessage()
     for number, each in enumerate(read_volumes(target)):
         time, channel = divmod(number, CHANNELS)
-        assert (each.channel.name, each.interval) == (("DAPI", "RFP")[channel], 2.5)
+        assert (each.channel.name, each.interval) == (("DAPI", "RFP")[channel], 30)
         np.testing.assert_array_equal(each.voxels, 255 - film[time, channel])
 
 
 def test_a_filter_of_the_whole_is_refused_in_blocks_before_a_name_is_asked_for(
-    qtbot: QtBot, window: MainWindow, tmp_path: Path
+    qtbot: QtBot, window: MainWindow
 ) -> None:
-    write_film(tmp_path / "film.ome.tif")
-    open_scan(qtbot, window, tmp_path / "film.ome.tif")
     window.session.set_filter("mri_nlm")
     window.actions_["filterBlocks"].trigger()
     error = dialog(qtbot, window, ErrorDialog)
