@@ -66,7 +66,7 @@ from kernelscope.images.image import Image
 from kernelscope.schema.levels import colour
 from tests.bench.made_up import row
 from tests.bench.stand_in import StandIn
-from tests.gui.helpers import FakeCpu, choose_files, click, press
+from tests.gui.helpers import FakeCpu, choose_files, click, counted, press
 from tests.gui.helpers import load as load_picture
 from tests.patience import PATIENCE
 
@@ -165,6 +165,13 @@ def read(qtbot: QtBot, bench: BenchWindow, paths: list[Path]) -> None:
     """Open results and wait until they are shown."""
     bench.open_results(paths)
     qtbot.waitUntil(lambda: not bench._reading)
+
+
+def drawn(qtbot: QtBot, shown: Chart) -> ChartView:
+    view = ChartView(light())
+    qtbot.addWidget(view)
+    view.show_chart(shown)
+    return view
 
 
 def gated(monkeypatch: pytest.MonkeyPatch) -> tuple[threading.Event, threading.Event]:
@@ -302,10 +309,6 @@ def test_presets_fill_the_form(bench: BenchWindow) -> None:
         assert child(bench, QListWidget, "benchFilters").isVisible()
 
 
-def test_without_a_gpu_it_is_not_ticked(make: Maker) -> None:
-    assert make(gpu=False).form.plan().devices == ("cpu",)
-
-
 # Measuring -----------------------------------------------------------------------------
 
 
@@ -365,12 +368,8 @@ def test_cancel_in_the_middle(qtbot: QtBot, bench: BenchWindow, cpu: FakeCpu) ->
     wait_for_end(qtbot, bench)
     assert state(bench).startswith("Stopped")
     assert table(bench) == []
-
-
-def test_escape_closes_it_where_nothing_is_measured(qtbot: QtBot, bench: BenchWindow) -> None:
-    bench.show()
     qtbot.keyClick(bench, Qt.Key.Key_Escape)
-    assert not bench.isVisible()
+    assert not bench.isVisible(), "nothing is measured now"
 
 
 def test_the_job_of_another_window_ends_it(
@@ -406,8 +405,12 @@ def test_the_first_open_offers_a_quick_look(
 
 
 @pytest.mark.parametrize("usable", [True, False])
-def test_the_offer_promises_only_what_the_machine_has(make: Maker, usable: bool) -> None:
-    text = child(make(usable), QLabel, "benchOfferText").text()
+def test_the_offer_and_the_ticks_promise_only_what_the_machine_has(
+    make: Maker, usable: bool
+) -> None:
+    bench = make(usable)
+    assert bench.form.plan().devices == (("cpu", "gpu") if usable else ("cpu",))
+    text = child(bench, QLabel, "benchOfferText").text()
     assert ("by using the GPU" in text) == usable
     assert ("no usable GPU" in text) != usable
 
@@ -423,8 +426,9 @@ def test_the_authors_figures_stand_beside_ours(bench: BenchWindow) -> None:
     assert line[8].startswith("1.296 ms (parallel computing report no. 5")
     shown = chart(Plot.TIME, Selection(ours.label), [ours])
     assert shown.note.endswith("measured on Xeon Gold 6154 + RTX 2080 Ti.")
-    theirs = {series.name: series for series in shown.series if series.theirs}
-    assert theirs["parallel computing report no. 5: serial"].points[0].y == pytest.approx(1.296)
+    assert figures_of(shown)["parallel computing report no. 5: serial"].points[
+        0
+    ].y == pytest.approx(1.296)
 
 
 def figures_of(shown: Chart) -> dict[str, Series]:
@@ -459,8 +463,8 @@ def test_series_of_levels_are_in_the_order_of_the_ladder() -> None:
         )
     ]
     rows.append(replace(rows[-1], level="constant"))
-    drawn = chart(Plot.BARS, Selection(), rows, waiting=False)
-    assert [each.name.partition(" ")[2] for each in drawn.series] == [
+    shown = chart(Plot.BARS, Selection(), rows, waiting=False)
+    assert [each.name.partition(" ")[2] for each in shown.series] == [
         *("serial", "parallel", "single block"),
         *("global memory", "selection", "constant memory", "texture"),
     ]
@@ -530,12 +534,12 @@ def test_opened_results_with_calls_of_libraries_are_compared_by_computing(
     save(Report({}, TINY, tuple(beside_a_library())), with_library)
     bench = make()
     waiting = child(bench, QCheckBox, "benchWaiting")
-    table = child(bench, QTreeWidget, "benchTable")
     read(qtbot, bench, [with_library])
     assert not waiting.isChecked()
-    assert speed_ups(table) == ["1.00×", "500×", "1,000×", "500×"]
+    assert [line[7] for line in table(bench)] == ["1.00×", "500×", "1,000×", "500×"]
     waiting.click()
-    assert speed_ups(table) == ["1.00×", "111×", "125×", ""], "NPP has no whole runs"
+    speed_ups = [line[7] for line in table(bench)]
+    assert speed_ups == ["1.00×", "111×", "125×", ""], "NPP has no whole runs"
     read(qtbot, bench, [with_library])
     read(qtbot, bench, [whole])
     assert waiting.isChecked()
@@ -547,19 +551,13 @@ def test_a_hidden_plot_takes_the_theme_when_it_is_shown(
     stylist.apply(Appearance(Scheme.DARK))
     bench.show_report(Report({}, TINY, tuple(levels_of_f())))
     bench.close()
-    draw, drawn = bench.chart_view.show_chart, []
-
-    def counted(shown: Chart | None) -> None:
-        drawn.append(shown)
-        draw(shown)
-
-    monkeypatch.setattr(bench.chart_view, "show_chart", counted)
+    draws = counted(monkeypatch, bench.chart_view, "show_chart")
     for scheme in (Scheme.LIGHT, Scheme.DARK, Scheme.LIGHT):
         stylist.apply(Appearance(scheme))
         QApplication.processEvents()
-    assert not drawn, "nobody sees it"
+    assert not draws, "nobody sees it"
     bench.show()
-    assert len(drawn) == 1
+    assert len(draws) == 1
     base = bench.chart_view.palette().color(QPalette.ColorRole.Base)
     assert bench.chart_view.backgroundBrush().color() == base
 
@@ -570,19 +568,12 @@ def test_results_are_read_while_the_window_stays_usable(
     first, second = tmp_path / "first.json", tmp_path / "second.json"
     save(Report({}, TINY, tuple(levels_of_f())), first)
     save(Report({}, TINY, tuple(beside_a_library())), second)
-    gates = {first: threading.Event(), second: threading.Event()}
-
-    def slowly(path: Path) -> Report:
-        assert gates[path].wait(PATIENCE)
-        return load(path)
-
-    monkeypatch.setattr(module, "load", slowly)
+    gate, _ = gated(monkeypatch)
     bench.open_results([first])
     assert state(bench) == "Reading first.json…"
     assert bench.findChild(QProgressBar).maximum() == 0
     bench.open_results([second])
-    gates[first].set()
-    gates[second].set()
+    gate.set()
     qtbot.waitUntil(lambda: state(bench) == "Opened second.json.")
     assert bench.findChild(QProgressBar).maximum() == 1
     assert len(table(bench)) == len(beside_a_library()), "those of the later request alone"
@@ -630,11 +621,6 @@ def test_results_are_not_mixed_with_rows_that_are_measured(
     assert "saved.json" not in origin(bench)
 
 
-def speed_ups(table: QTreeWidget) -> list[str]:
-    lines = (table.topLevelItem(number) for number in range(table.topLevelItemCount()))
-    return [line.text(7) for line in lines if line is not None]
-
-
 def test_a_figure_is_of_all_the_data_where_ours_is_of_a_part() -> None:
     part = row(asked=(256, 256), shape=(128, 128), seconds=(0.01,))
     shown = chart(Plot.RATE, Selection(part.label), [part])
@@ -651,9 +637,7 @@ def test_bars_of_whole_runs_show_both_parts(qtbot: QtBot) -> None:
         {"CPU serial": 1000, "GPU global memory": 2, "GPU shared memory": 1}
     )
     assert [series.points[0].y for series in shown.series] == pytest.approx([1000, 9, 8])
-    view = ChartView(light())
-    qtbot.addWidget(view)
-    view.show_chart(shown)
+    view = drawn(qtbot, shown)
     bars = [item for item in view.getItem(0, 0).items if isinstance(item, pg.BarGraphItem)]
     lower, upper = bars[2].opts, bars[3].opts  # of GPU global, on a logarithmic axis
     assert lower["width"][0] == pytest.approx(math.log10(2) - math.log10(shown.foot))
@@ -683,15 +667,12 @@ def test_levels_have_the_colours_of_the_ladder(qtbot: QtBot, plot: Plot) -> None
     assert looks["OpenCV"].colour.name() not in {colour(level) for level in levels.values()}
     ours = [look for name, look in looks.items() if name in levels]
     assert len({look.symbol for look in ours}) == len(ours), "never distinguished by colour alone"
-    view = ChartView(light())
-    qtbot.addWidget(view)
-    view.show_chart(shown)
-    items = view.getItem(0, 0).items
+    items = drawn(qtbot, shown).getItem(0, 0).items
     if plot is Plot.BARS:
-        drawn = {i.opts["pen"].color().name() for i in items if isinstance(i, pg.BarGraphItem)}
+        seen = {i.opts["pen"].color().name() for i in items if isinstance(i, pg.BarGraphItem)}
     else:
-        drawn = {i.opts["pen"].color().name() for i in items if i.opts.get("symbolSize") == 9}
-    assert {colour(level) for level in levels.values() if level} <= drawn
+        seen = {i.opts["pen"].color().name() for i in items if i.opts.get("symbolSize") == 9}
+    assert {colour(level) for level in levels.values() if level} <= seen
 
 
 def test_series_of_one_level_do_not_share_its_colour() -> None:
@@ -723,9 +704,9 @@ def test_speed_ups_of_two_machines_name_none_of_them() -> None:
         for machine, seconds in (("one", 1.0), ("two", 3.0))
         for each in ({"device": "cpu", "level": "serial"}, {"device": "gpu", "level": "global"})
     )
-    drawn = chart(Plot.SPEED_UP, choices(Plot.SPEED_UP, rows)[0], rows)
-    assert drawn.y == "Times as fast as CPU serial"
-    assert [point.y for each in drawn.series for point in each.points] == [1.0] * 4
+    shown = chart(Plot.SPEED_UP, choices(Plot.SPEED_UP, rows)[0], rows)
+    assert shown.y == "Times as fast as CPU serial"
+    assert [point.y for each in shown.series for point in each.points] == [1.0] * 4
 
 
 def test_levels_have_the_names_of_the_window(
@@ -795,10 +776,8 @@ def test_choices_begin_with_all_filters() -> None:
     rows = measured(more=(other,)).rows
     assert choices(Plot.SPEED_UP, rows)[0] == Selection(None, "16×16")
     assert choices(Plot.TIME, rows) == [Selection("Mean, mask size 3"), Selection("Median")]
-    assert [str(each) for each in choices(Plot.STAGES, rows)] == [
-        "Mean, mask size 3, 16×16",
-        "Mean, mask size 3, 32×32",
-    ]
+    stages = [str(each) for each in choices(Plot.STAGES, rows)]
+    assert stages == [f"Mean, mask size 3, {size}" for size in ("16×16", "32×32")]
 
 
 def test_speed_ups_are_over_the_baseline() -> None:
@@ -839,21 +818,17 @@ def test_bars_that_are_far_apart_stand_on_a_logarithmic_axis() -> None:
     rows.append(row(device="gpu", level="tuned", seconds=(0.0035,)))
     wide = chart(Plot.BARS, Selection("Mean, mask size 3"), rows)
     assert (wide.log, wide.foot) == (True, 1), "milliseconds"
-    drawn = chart(Plot.SPEED_UP, Selection("Mean, mask size 3"), rows)
-    assert (drawn.log, drawn.foot) == (True, 0.1), "each bar has a length, that of 1.00× as well"
+    shown = chart(Plot.SPEED_UP, Selection("Mean, mask size 3"), rows)
+    assert (shown.log, shown.foot) == (True, 0.1), "each bar has a length, that of 1.00× as well"
     slower = [row(level=each, seconds=(s,)) for each, s in (("parallel", 1.0), ("serial", 11.3))]
-    drawn = chart(Plot.SPEED_UP, Selection("Mean, mask size 3"), slower, baseline="CPU parallel")
-    assert not drawn.log, "bars from 0: 0.0884× does not hang from 1 as the longest"
+    shown = chart(Plot.SPEED_UP, Selection("Mean, mask size 3"), slower, baseline="CPU parallel")
+    assert not shown.log, "bars from 0: 0.0884× does not hang from 1 as the longest"
 
 
 def test_a_logarithmic_axis_of_bars_says_so(qtbot: QtBot) -> None:
-    view = ChartView()
-    qtbot.addWidget(view)
-    rows = [row(seconds=(2.0,)), row(level="parallel", seconds=(0.1,))]
-    selection = Selection("Mean, mask size 3")
     for seconds, said in ((0.1, False), (0.001, True)):
-        rows[1] = replace(rows[1], seconds=(seconds,))
-        view.show_chart(chart(Plot.SPEED_UP, selection, rows))
+        rows = [row(seconds=(2.0,)), row(level="parallel", seconds=(seconds,))]
+        view = drawn(qtbot, chart(Plot.SPEED_UP, Selection("Mean, mask size 3"), rows))
         label = view.getItem(0, 0).getAxis("bottom").labelText
         assert label == "Times as fast as CPU serial" + ", logarithmic" * said
 
@@ -879,11 +854,9 @@ def test_what_groups_have_in_common_is_in_the_title() -> None:
 @pytest.mark.parametrize("width", [640, 960, 1400])
 def test_many_groups_fit_into_the_plot(qtbot: QtBot, width: int) -> None:
     labels = [f"Filter number {number}, mask size 3" for number in range(20)]
-    view = ChartView()
-    qtbot.addWidget(view)
-    view.resize(width, 400)
     rows = [row(label=label, seconds=(1.0,)) for label in labels]
-    view.show_chart(chart(Plot.BARS, Selection(None, "16×16"), rows))
+    view = drawn(qtbot, chart(Plot.BARS, Selection(None, "16×16"), rows))
+    view.resize(width, 400)
     view.show()
     view.grab()
     axis = view.getItem(0, 0).getAxis("left")
@@ -899,11 +872,9 @@ def test_many_groups_fit_into_the_plot(qtbot: QtBot, width: int) -> None:
 def test_values_stand_beside_bars_that_are_as_high_as_a_line(
     qtbot: QtBot, height: int, shown: bool
 ) -> None:
-    view = ChartView()
-    qtbot.addWidget(view)
-    view.resize(900, height)
     rows = [row(label=f"Filter {number}", seconds=(1.0 + number,)) for number in range(20)]
-    view.show_chart(chart(Plot.BARS, Selection(None, "16×16"), rows))
+    view = drawn(qtbot, chart(Plot.BARS, Selection(None, "16×16"), rows))
+    view.resize(900, height)
     view.show()
     view.grab()
     texts = [each for each in view.getItem(0, 0).items if isinstance(each, pg.TextItem)]
@@ -918,15 +889,12 @@ def test_letters_of_a_chart_grow_with_the_text(qtbot: QtBot, stylist: Stylist) -
     heights = []
     for scale in (1.0, 1.5):
         stylist.apply(Appearance(scale=scale))
-        view = ChartView()
-        qtbot.addWidget(view)
         rows = [row(seconds=(1.0,)), row(level="parallel", seconds=(2.0,))]
-        view.show_chart(chart(Plot.BARS, Selection(None, "16×16"), rows))
+        view = drawn(qtbot, chart(Plot.BARS, Selection(None, "16×16"), rows))
         view.resize(800, 400)
         view.show()
         plot = view.getItem(0, 0)
-        (legend,) = (each for each in view.scene().items() if isinstance(each, pg.LegendItem))
-        labels = plot.titleLabel, legend.items[0][1], plot.getAxis("bottom").label
+        labels = plot.titleLabel, legend_of(view).items[0][1], plot.getAxis("bottom").label
         heights.append([each.boundingRect().height() for each in labels])
     assert all(large > 1.3 * usual for usual, large in zip(*heights, strict=True)), heights
 
@@ -951,13 +919,10 @@ def test_runs_shown_as_one_have_a_bar_for_each_level() -> None:
 
 def test_outliers_of_bars_are_drawn(qtbot: QtBot) -> None:
     repeats = (1.0, 1.0, 1.0, 1.1, 3.0)
-    view = ChartView()
-    qtbot.addWidget(view)
-    view.show_chart(chart(Plot.BARS, Selection("Mean, mask size 3"), [row(seconds=repeats)]))
-    plot = view.getItem(0, 0)
+    shown = chart(Plot.BARS, Selection("Mean, mask size 3"), [row(seconds=repeats)])
+    plot = drawn(qtbot, shown).getItem(0, 0)
     curves = (item for item in plot.items if isinstance(item, pg.PlotDataItem))
-    drawn = [tuple(map(float, item.xData)) for item in curves]
-    assert tuple(1e3 * each for each in repeats) in drawn
+    assert tuple(1e3 * each for each in repeats) in [tuple(map(float, i.xData)) for i in curves]
     assert plot.viewRange()[0][1] > 3000
 
 
@@ -1074,18 +1039,6 @@ def test_data_are_saved_and_opened(
     assert origin(other).count("today") == 2
 
 
-def test_a_saved_plot_of_recorded_results_says_where_and_when_they_were_measured(
-    qtbot: QtBot, bench: BenchWindow, tmp_path: Path
-) -> None:
-    machine = {"CPU": "theirs", "GPU": "NVIDIA H100", "Date": "2026-11-21 20:25+00:00"}
-    save(replace(measured(), machine=machine), tmp_path / "card.json")
-    read(qtbot, bench, [tmp_path / "card.json"])
-    click(qtbot, bench, "benchSavePlot")
-    choose_files(bench.findChildren(QFileDialog)[-1], tmp_path / "plot.svg")
-    drawing = (tmp_path / "plot.svg").read_text(encoding="utf-8")
-    assert "Recorded: 2026-11-21 20:25, theirs and NVIDIA H100 (card.json)." in drawing
-
-
 # Verifying -----------------------------------------------------------------------------
 
 
@@ -1103,7 +1056,7 @@ def test_the_form_follows_results_that_are_opened(
     assert box.currentText() == OWN_CHOICE
 
 
-def test_verifying_shows_where_levels_differ_and_leaves_opened_results(
+def test_recorded_results_name_their_machine_and_day_also_after_verifying(
     qtbot: QtBot, bench: BenchWindow, tmp_path: Path
 ) -> None:
     machine = {"CPU": "theirs", "GPU": "NVIDIA H100", "Date": "2026-11-21 20:25+00:00"}
@@ -1111,6 +1064,9 @@ def test_verifying_shows_where_levels_differ_and_leaves_opened_results(
     read(qtbot, bench, [tmp_path / "card.json"])
     whose = "Recorded: 2026-11-21 20:25, theirs and NVIDIA H100 (card.json)."
     assert origin(bench) == whose
+    click(qtbot, bench, "benchSavePlot")
+    choose_files(bench.findChildren(QFileDialog)[-1], tmp_path / "plot.svg")
+    assert whose in (tmp_path / "plot.svg").read_text(encoding="utf-8")
     click(qtbot, bench, "benchVerify")  # the fake CPU inverts, the stand-in takes the mean
     wait_for_end(qtbot, bench)
     shown = bench.findChild(ParityDialog)

@@ -49,6 +49,7 @@ from kernelscope.gui.widgets.form import (
     Text,
     Tick,
     Whole,
+    create_editor,
 )
 from kernelscope.gui.widgets.messages import ErrorDialog
 from kernelscope.gui.widgets.parts import ElidedLabel
@@ -454,8 +455,6 @@ def test_steps_leave_no_crumbs(qtbot: QtBot) -> None:
 
 def test_several_numbers_in_a_line(locale: str, qtbot: QtBot) -> None:
     spec = filters.get("mri_nlm").parameter("sigma")
-    from kernelscope.gui.widgets.form import create_editor
-
     parent = QWidget()
     qtbot.addWidget(parent)
     line = create_editor(spec, parent)
@@ -473,8 +472,6 @@ def test_several_numbers_in_a_line(locale: str, qtbot: QtBot) -> None:
 def test_each_kind_of_parameter_has_an_editor_with_its_default(
     parameter: Parameter, qtbot: QtBot
 ) -> None:
-    from kernelscope.gui.widgets.form import create_editor
-
     parent = QWidget()
     qtbot.addWidget(parent)
     editor = create_editor(parameter, parent)
@@ -578,6 +575,8 @@ def test_the_wheel_and_extreme_numbers_change_what_has_the_focus_and_nothing_els
     ("value", "text"),
     [
         (0.25, "0.25"),
+        (2.0, "2"),
+        (5 / 3, "1.66667"),
         (0.12345678, "0.12345678"),
         (0.123456789, "0.123457"),
         (1234567.5, "1234567.5"),
@@ -589,7 +588,7 @@ def test_a_number_is_shown_in_full_if_it_is_short(qtbot: QtBot, value: float, te
     box.setRange(0, 1e9)
     box.setDecimals(1)
     box.setValue(value)
-    assert box.textFromValue(box.value()) == text
+    assert (box.value(), box.textFromValue(box.value())) == (value, text)
 
 
 @pytest.mark.parametrize("value", [5 / 3, 0.1, 12.3456, 1 / 7])

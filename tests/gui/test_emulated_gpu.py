@@ -148,6 +148,17 @@ def open_with(qtbot: QtBot, store: Path) -> Iterator[Callable[..., MainWindow]]:
 
 
 @pytest.fixture
+def emulating(qtbot: QtBot, open_with: Callable[..., MainWindow], picture: Path) -> MainWindow:
+    """Return a window with the real emulated GPU and a picture."""
+    emulator = EmulatorBackend(threads=2)
+    if not emulator.availability().available:
+        pytest.skip("no C++ compiler")
+    window = open_with(CpuBackend(threads=2), emulator)
+    load(qtbot, window, picture)
+    return window
+
+
+@pytest.fixture
 def opened(
     qtbot: QtBot, open_with: Callable[..., MainWindow], cpu: FakeCpu, picture: Path
 ) -> MainWindow:
@@ -169,13 +180,9 @@ def run_at(qtbot: QtBot, window: MainWindow, place: RungPlace) -> None:
 
 
 def test_no_text_of_the_window_has_the_time_of_an_emulated_run(
-    qtbot: QtBot, open_with: Callable[..., MainWindow], picture: Path
+    qtbot: QtBot, emulating: MainWindow
 ) -> None:
-    emulator = EmulatorBackend(threads=2)
-    if not emulator.availability().available:
-        pytest.skip("no C++ compiler")
-    window = open_with(CpuBackend(threads=2), emulator)
-    load(qtbot, window, picture)
+    window = emulating
     window.toggle_console()
     window.levels.explain()
     before = texts(window)
@@ -203,13 +210,9 @@ def test_no_text_of_the_window_has_the_time_of_an_emulated_run(
 
 
 def test_a_click_runs_the_kernels_and_the_result_agrees(
-    qtbot: QtBot, open_with: Callable[..., MainWindow], picture: Path
+    qtbot: QtBot, emulating: MainWindow
 ) -> None:
-    emulator = EmulatorBackend(threads=1)
-    if not emulator.availability().available:
-        pytest.skip("no C++ compiler")
-    window = open_with(CpuBackend(threads=2), emulator)
-    load(qtbot, window, picture)
+    window = emulating
     run_at(qtbot, window, SERIAL)
     rungs = window.levels.ladder.rungs
     item = rungs.rung_item(SHARED)
@@ -257,16 +260,6 @@ def test_an_emulated_run_takes_part_in_no_comparison(qtbot: QtBot, opened: MainW
     assert not window.findChild(QAction, "compareRuns").isEnabled()
 
 
-def test_l_runs_the_levels_that_have_times_and_leaves_out_the_emulated(
-    qtbot: QtBot, opened: MainWindow
-) -> None:
-    press(qtbot, opened, "Ctrl+F5")
-    wait_until(qtbot, lambda: entry(opened, RungPlace(Device.CPU, "parallel")).parity is not None)
-    wait_until(qtbot, lambda: opened.levels.race is None)
-    assert entry(opened, SERIAL).time is not None
-    assert not entry(opened, SHARED).has_run
-
-
 def test_without_a_compiler_it_is_not_offered_and_the_way_to_have_it_is_named(
     qtbot: QtBot, open_with: Callable[..., MainWindow], cpu: FakeCpu, picture: Path, store: Path
 ) -> None:
@@ -296,13 +289,6 @@ def test_a_session_comes_back_to_it(
     assert second.levels.ladder.rungs.headings[Device.EMULATED].isExpanded()
 
 
-def test_copied_steps_name_the_emulated_gpu(qtbot: QtBot, opened: MainWindow) -> None:
-    run_at(qtbot, opened, SHARED)
-    opened.findChild(QAction, "copyPython").trigger()
-    text = QGuiApplication.clipboard().text()
-    assert "ks.mean(pixels, device='emulated', level='shared')" in text
-
-
 def test_blocks_are_offered_and_the_options_of_a_card_are_not(
     qtbot: QtBot, opened: MainWindow
 ) -> None:
@@ -316,6 +302,9 @@ def test_blocks_are_offered_and_the_options_of_a_card_are_not(
     run_at(qtbot, opened, SHARED)
     (run,) = opened.session.gallery
     assert run.where.endswith("shared memory 16×16")
+    opened.findChild(QAction, "copyPython").trigger()
+    text = QGuiApplication.clipboard().text()
+    assert "ks.mean(pixels, device='emulated', level='shared')" in text
 
 
 def test_a_slow_one_waits_for_run_with_the_time_that_emulating_takes(

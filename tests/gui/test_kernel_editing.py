@@ -108,6 +108,15 @@ def put(editor: CodeEditor, text: str) -> None:
     cursor.insertText(text)
 
 
+def try_out(qtbot: QtBot, viewer: KernelViewer) -> None:
+    with qtbot.waitSignal(viewer.panel.compiled):
+        viewer.panel.compile()
+
+
+def answer_by(monkeypatch: pytest.MonkeyPatch, report: TrialReport) -> None:
+    monkeypatch.setattr(trials, "try_out", lambda *_, **__: TrialOutcome(report))
+
+
 def state(viewer: KernelViewer) -> str:
     return viewer.findChild(QLabel, "editState").text()
 
@@ -308,7 +317,6 @@ def test_a_key_compiles_and_messages_lead_to_their_lines(
     assert editor.toPlainText() == jobs[0].text, "the key types nothing"
     assert state(viewer) == "Not compiled: 2 errors and 1 warning."
 
-    editor = edit(viewer)
     with qtbot.waitSignal(viewer.panel.compiled):
         click(qtbot, viewer, "compileEdit")
     assert [line for line, _ in editor.messages] == [2, 8]
@@ -318,9 +326,7 @@ def test_a_key_compiles_and_messages_lead_to_their_lines(
     assert [line for line, _ in editor.messages] == [3, 9]
     assert state(viewer) == "Changed: Ctrl+Return tries it."
 
-    editor = edit(viewer)
-    with qtbot.waitSignal(viewer.panel.compiled):
-        viewer.panel.compile()
+    try_out(qtbot, viewer)
     editor.moveCursor(QTextCursor.MoveOperation.Start)
 
     def lines(modifier: Qt.KeyboardModifier = Qt.KeyboardModifier.NoModifier) -> list[int]:
@@ -334,9 +340,7 @@ def test_a_key_compiles_and_messages_lead_to_their_lines(
     assert editor.textCursor().positionInBlock() == 4
     assert lines(SHIFT) == [8, 2, 8]
 
-    editor = edit(viewer)
-    with qtbot.waitSignal(viewer.panel.compiled):
-        viewer.panel.compile()
+    try_out(qtbot, viewer)
     tree = viewer.findChild(QTreeWidget, "compilerMessages")
     texts = [tree.topLevelItem(n).text(0) for n in range(tree.topLevelItemCount())]
     assert texts == ["mean.cu:3", "levels.cuh:7", "mean.cu:9"]
@@ -355,8 +359,7 @@ def test_the_first_error_is_scrolled_into_view_and_an_empty_list_is_away(
     editor = edit(viewer)
     editor.go_to_line(editor.blockCount() - 1)
     where = editor.textCursor().position()
-    with qtbot.waitSignal(viewer.panel.compiled):
-        viewer.panel.compile()
+    try_out(qtbot, viewer)
     (line, *_) = (line for line, each in editor.messages if each.kind == ERROR)
 
     def seen() -> bool:
@@ -369,9 +372,8 @@ def test_the_first_error_is_scrolled_into_view_and_an_empty_list_is_away(
     tree = viewer.findChild(QTreeWidget, "compilerMessages")
     assert tree.isVisible()
     done = TrialReport(Ending.DONE, compiler="NVRTC 13.1")
-    monkeypatch.setattr(trials, "try_out", lambda *_, **__: TrialOutcome(done))
-    with qtbot.waitSignal(viewer.panel.compiled):
-        viewer.panel.compile()
+    answer_by(monkeypatch, done)
+    try_out(qtbot, viewer)
     assert not tree.isVisible()
 
 
@@ -382,10 +384,9 @@ def test_resources_of_a_version_go_when_it_changes(
     done = TrialReport(
         Ending.DONE, compiler="NVRTC 13.1", resources={"sm_75": Resources(4321, 0, 0, 0, 0)}
     )
-    monkeypatch.setattr(trials, "try_out", lambda *_, **__: TrialOutcome(done))
+    answer_by(monkeypatch, done)
     editor = edit(viewer)
-    with qtbot.waitSignal(viewer.panel.compiled):
-        viewer.panel.compile()
+    try_out(qtbot, viewer)
     assert state(viewer) == "Compiled by NVRTC 13.1."
     assert "4321" in facts(viewer)
     put(editor, "// other")
@@ -423,14 +424,12 @@ def test_stop_ends_compiling(
 def test_the_real_compiler(qtbot: QtBot, viewer: KernelViewer) -> None:
     editor = edit(viewer)
     put(editor, MEAN.replace("sum += part;", "sum += prt;"))
-    with qtbot.waitSignal(viewer.panel.compiled):
-        viewer.panel.compile()
+    try_out(qtbot, viewer)
     ((line, message),) = editor.messages
     assert "prt" in editor.document().findBlockByNumber(line).text()
     assert "prt" in message.text
     click(qtbot, viewer, "revertEdit")
-    with qtbot.waitSignal(viewer.panel.compiled):
-        viewer.panel.compile()
+    try_out(qtbot, viewer)
     assert state(viewer).startswith("Right: all 70 × 100 pixels equal")
     assert "sm_75" in facts(viewer)
 
@@ -457,8 +456,7 @@ def test_wrong_pixels_are_counted_chosen_and_go_to_the_xray(
     chosen = []
     viewer.panel.wrong_pixel_chosen.connect(lambda x, y: chosen.append((x, y)))
     edit(viewer)
-    with qtbot.waitSignal(viewer.panel.compiled):
-        viewer.panel.compile()
+    try_out(qtbot, viewer)
     assert state(viewer).startswith("Wrong: 2 of 70 × 100 pixels differ")
     figures = viewer.findChild(QLabel, "wrongPixel")
     assert "Column 4, row 2, channel 1\nExpected 7, got 9" in figures.text()
@@ -479,8 +477,7 @@ def test_wrong_pixels_are_counted_chosen_and_go_to_the_xray(
     wanted: list[tuple[Version, int, int]] = []
     viewer.panel.xray_wanted.connect(lambda *asked: wanted.append(asked))
     put(edit(viewer), text := MEAN + "// mine\n")
-    with qtbot.waitSignal(viewer.panel.compiled):
-        viewer.panel.compile()
+    try_out(qtbot, viewer)
     click(qtbot, viewer, "wrongPixelXray")
     shown = viewer.findChild(WrongPixels)
     assert shown is not None
@@ -493,10 +490,8 @@ def test_wrong_pixels_are_counted_chosen_and_go_to_the_xray(
     assert version.source("mean.cu") == text
     assert "inline" in version.source("cells.cuh")
 
-    editor = edit(viewer)
-    with qtbot.waitSignal(viewer.panel.compiled):
-        viewer.panel.compile()
-    QTest.keyClicks(editor, "x")
+    try_out(qtbot, viewer)
+    QTest.keyClicks(editor_of(viewer), "x")
     assert not viewer.findChild(WrongPixels).isVisible()
     assert not viewer.findChild(QLabel, "wrongPixel").isVisible()
 
@@ -533,8 +528,7 @@ def test_wrong_accesses_to_memory_stand_at_their_lines(
     )
     assert not graded.args[0].passed
     answers[CHECKED] = TrialOutcome(TrialReport(Ending.TIME, "It took too long."))
-    with qtbot.waitSignal(viewer.panel.compiled):
-        viewer.panel.compile()
+    try_out(qtbot, viewer)
     assert state(viewer).endswith("Its accesses to memory were not checked: It took too long.")
     assert editor.messages == []
 
@@ -610,8 +604,7 @@ def test_what_cannot_run_is_compiled_and_says_why(
     monkeypatch.setattr(trials, "try_out", answer)
     monkeypatch.setattr(HostCompiler, "find", lambda: None)
     edit(viewer)
-    with qtbot.waitSignal(viewer.panel.compiled):
-        viewer.panel.compile()
+    try_out(qtbot, viewer)
     assert targets == ["compile"]
     assert "needs a C++ compiler" in state(viewer)
 

@@ -198,20 +198,16 @@ def test_the_kernel_in_view_is_that_of_the_macros(viewer: KernelViewer) -> None:
     assert marked["image"][1] < marked["window"][0]
 
 
-def test_the_files_are_the_source_and_its_headers(viewer: KernelViewer) -> None:
+def test_files_are_the_source_its_headers_and_in_a_menu_those_that_the_launch_leaves_out(
+    viewer: KernelViewer,
+) -> None:
     tabs = viewer.findChild(QTabWidget, "kernelFiles")
     names = [tabs.tabText(place) for place in range(tabs.count())]
     assert names[0] == "mean.cu"
-    assert {"common.cuh", "texture.cuh"} <= set(names)
     assert len(set(names)) == len(names)
     for file in source_files("mean"):
         assert file.text == (KERNELS / file.name).read_text(encoding="utf-8")
     assert current(viewer).toPlainText() == source_files("mean")[0].text
-
-
-def test_files_that_the_launch_leaves_out_are_in_a_menu(viewer: KernelViewer) -> None:
-    tabs = viewer.findChild(QTabWidget, "kernelFiles")
-    names = [tabs.tabText(place) for place in range(tabs.count())]
     shown = {name for place, name in enumerate(names) if tabs.isTabVisible(place)}
     button = viewer.findChild(QToolButton, "kernelOtherFiles")
     assert {"mean.cu", "common.cuh", "levels.cuh"} <= shown
@@ -397,16 +393,6 @@ def test_the_difference_follows_both_levels_and_goes(qtbot: QtBot, viewer: Kerne
     assert {line.kind for line in same.lines} == {SAME, HEADING}
 
 
-@pytest.mark.parametrize("base", ["#ffffff", "#1e1e1e"])
-def test_code_is_readable_on_the_grounds_of_a_difference(qtbot: QtBot, base: str) -> None:
-    palette = QPalette()
-    palette.setColor(QPalette.ColorRole.Base, QColor(base))
-    highlighter = CudaHighlighter(QTextDocument(), palette)
-    for fill in (added_fill(palette), removed_fill(palette)):
-        for kind, style in highlighter.formats.items():
-            assert contrast(style.foreground().color(), fill) >= 4.5, (kind, fill.name())
-
-
 # The compiler's report ----------------------------------------------------------------
 
 
@@ -560,13 +546,16 @@ def test_a_comment_over_several_lines(qtbot: QtBot) -> None:
 
 
 @pytest.mark.parametrize(("base", "text"), [("#ffffff", "#000000"), ("#1e1e1e", "#ffffff")])
-def test_colours_are_readable_on_light_and_dark(qtbot: QtBot, base: str, text: str) -> None:
+def test_colours_are_readable_on_light_and_dark_and_in_a_difference(
+    qtbot: QtBot, base: str, text: str
+) -> None:
     palette = QPalette()
     palette.setColor(QPalette.ColorRole.Base, QColor(base))
     palette.setColor(QPalette.ColorRole.Text, QColor(text))
     highlighter = CudaHighlighter(QTextDocument(), palette)
-    for kind, style in highlighter.formats.items():
-        assert contrast(style.foreground().color(), base) >= 4.5, kind
+    for ground in (base, added_fill(palette), removed_fill(palette)):
+        for kind, style in highlighter.formats.items():
+            assert contrast(style.foreground().color(), ground) >= 4.5, (kind, ground)
 
 
 # The window ---------------------------------------------------------------------------

@@ -64,6 +64,12 @@ def click(window: MainWindow, place: RungPlace) -> None:
     QTest.mouseClick(rungs.viewport(), Qt.MouseButton.LeftButton, pos=spot)
 
 
+def measure(qtbot: QtBot, window: MainWindow, place: RungPlace) -> None:
+    """Run a level by a click and wait for its time."""
+    click(window, place)
+    qtbot.waitUntil(lambda: entry(window, place).time is not None)
+
+
 def explanation(window: MainWindow) -> str:
     """Return the text of *Why*, which has no loads while the levels are those of a processor."""
     labels = window.companions.why.findChildren(QLabel)
@@ -80,6 +86,15 @@ def ready(qtbot: QtBot, window: MainWindow, picture: Path) -> MainWindow:
     load(qtbot, window, picture)
     window.find_gpu()
     qtbot.waitUntil(lambda: window.levels.entries()[-1].figure is not None)
+    window.session.set_filter("mean")
+    return window
+
+
+def on_a_card(qtbot: QtBot, open_window: Opener, picture: Path) -> MainWindow:
+    window = open_window(Availability(True, "a card"))
+    window.find_gpu()
+    load(qtbot, window, picture)
+    qtbot.waitUntil(lambda: offers(window, "gpu"))
     window.session.set_filter("mean")
     return window
 
@@ -110,8 +125,7 @@ def test_keys_and_clicks_choose_and_run_levels_whose_times_go_with_the_settings(
     cpu.requests.clear()
     child(ready, QSpinBox, "sizeBox").setValue(5)
     qtbot.waitUntil(lambda: entry(ready, SERIAL).time is None)
-    click(ready, SERIAL)
-    qtbot.waitUntil(lambda: entry(ready, SERIAL).time is not None)
+    measure(qtbot, ready, SERIAL)
     assert {(each.options.device, each.options.level) for each in cpu.requests} == {SERIAL}
     assert ready.session.place == SERIAL
     assert ready.levels.ladder.rungs.chosen == SERIAL
@@ -166,8 +180,7 @@ def test_l_runs_all_levels_once_and_compares_them(
 
 
 def test_esc_or_other_settings_end_the_race(qtbot: QtBot, ready: MainWindow, cpu: FakeCpu) -> None:
-    click(ready, PARALLEL)
-    qtbot.waitUntil(lambda: entry(ready, PARALLEL).time is not None)
+    measure(qtbot, ready, PARALLEL)
     cpu.go.clear()
     cpu.entered.clear()
     press(qtbot, ready, "Ctrl+F5")
@@ -195,8 +208,7 @@ def test_esc_or_other_settings_end_the_race(qtbot: QtBot, ready: MainWindow, cpu
 def test_a_level_that_takes_too_long_is_stopped_with_a_word(
     qtbot: QtBot, ready: MainWindow, cpu: FakeCpu
 ) -> None:
-    click(ready, PARALLEL)
-    qtbot.waitUntil(lambda: entry(ready, PARALLEL).time is not None)
+    measure(qtbot, ready, PARALLEL)
     ready.levels.limit = 0.05
     cpu.go.clear()
     press(qtbot, ready, "Ctrl+F5")
@@ -204,8 +216,7 @@ def test_a_level_that_takes_too_long_is_stopped_with_a_word(
     assert not ready.runner.busy
     assert "Click to run" in entry(ready, SERIAL).remark
     cpu.go.set()
-    click(ready, SERIAL)  # which has no limit
-    qtbot.waitUntil(lambda: entry(ready, SERIAL).time is not None)
+    measure(qtbot, ready, SERIAL)  # which has no limit
 
 
 def test_levels_left_out_are_told_apart(
@@ -215,8 +226,7 @@ def test_levels_left_out_are_told_apart(
     huang = Level("huang", "Serial, Huang", "", single=True)
     monkeypatch.setattr(cpu, "levels", lambda spec: (CPU_LEVELS[0], huang, CPU_LEVELS[1]))
     ready.session.set_filter("median")
-    click(ready, PARALLEL)
-    qtbot.waitUntil(lambda: entry(ready, PARALLEL).time is not None)
+    measure(qtbot, ready, PARALLEL)
     ready.levels.limit = 0.05
     cpu.go.clear()
     press(qtbot, ready, "Ctrl+F5")
@@ -231,8 +241,7 @@ def test_levels_left_out_are_told_apart(
 def test_compiling_does_not_count_towards_the_limit(
     qtbot: QtBot, ready: MainWindow, cpu: FakeCpu, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    click(ready, PARALLEL)
-    qtbot.waitUntil(lambda: entry(ready, PARALLEL).time is not None)
+    measure(qtbot, ready, PARALLEL)
     run, compiling, compiled = cpu.run, threading.Event(), threading.Event()
 
     def compile_and_run(request: Any, level: Any, context: Any) -> object:
@@ -262,8 +271,7 @@ def test_compiling_does_not_count_towards_the_limit(
 def test_a_level_that_fails_does_not_stop_the_others(
     qtbot: QtBot, ready: MainWindow, cpu: FakeCpu
 ) -> None:
-    click(ready, PARALLEL)
-    qtbot.waitUntil(lambda: entry(ready, PARALLEL).time is not None)
+    measure(qtbot, ready, PARALLEL)
     cpu.error = AppError("There is no memory left.", "Close something.")
     press(qtbot, ready, "Ctrl+F5")
     qtbot.waitUntil(lambda: note(ready).startswith("Not measured: CPU serial (There is no mem"))
@@ -271,8 +279,7 @@ def test_a_level_that_fails_does_not_stop_the_others(
 
 
 def test_times_go_with_the_runs_that_are_deleted(qtbot: QtBot, ready: MainWindow) -> None:
-    click(ready, SERIAL)
-    qtbot.waitUntil(lambda: entry(ready, SERIAL).time is not None)
+    measure(qtbot, ready, SERIAL)
     ready.run_shelf.delete()
     assert entry(ready, SERIAL).time is None
 
@@ -404,11 +411,7 @@ def test_why_of_auto_explains_the_level_that_it_took(
 def test_why_of_auto_has_the_reason_of_the_run_on_the_device_that_it_took(
     qtbot: QtBot, open_window: Opener, picture: Path
 ) -> None:
-    window = open_window(Availability(True, "a card"))
-    window.find_gpu()
-    load(qtbot, window, picture)
-    qtbot.waitUntil(lambda: offers(window, "gpu"))
-    window.session.set_filter("mean")
+    window = on_a_card(qtbot, open_window, picture)
     press(qtbot, window, "Ctrl+Shift+W")
     assert window.companions.why.windowTitle() == "Auto: CPU parallel – Mean"
     assert "Auto chose the CPU, as usual for pictures of this size." in explanation(window)
@@ -480,14 +483,9 @@ def test_recorded_results_open_from_the_menu(qtbot: QtBot, window: MainWindow) -
 
 
 def test_with_a_card_its_rungs_run(qtbot: QtBot, open_window: Opener, picture: Path) -> None:
-    window = open_window(Availability(True, "a card"))
-    window.find_gpu()
-    load(qtbot, window, picture)
-    qtbot.waitUntil(lambda: offers(window, "gpu"))
-    window.session.set_filter("mean")
+    window = on_a_card(qtbot, open_window, picture)
     assert entry(window, TUNED).figure is None
-    click(window, TUNED)
-    qtbot.waitUntil(lambda: entry(window, TUNED).time is not None)
+    measure(qtbot, window, TUNED)
     press(qtbot, window, "Ctrl+F5")
     qtbot.waitUntil(lambda: note(window).startswith("Running"))
     qtbot.waitUntil(lambda: note(window) == "")

@@ -85,6 +85,8 @@ def test_without_a_card_its_rungs_have_the_reason_and_auto_names_the_cpu() -> No
     found = offered(gpu=NO_GPU)
     of_gpu = [rung for rung in found if rung.place.device is GPU and not rung.gap]
     assert {rung.obstacle for rung in of_gpu} == {NO_GPU.summary}
+    gaps = {rung.place.level: rung.obstacle for rung in found if rung.gap}
+    assert gaps == filters.get("mean").gaps("gpu") != {}
     assert found[0].name == "Auto: CPU parallel"
     assert found[0].choice.startswith("There is one device to choose: CPU. ")
     assert NO_GPU.summary in found[0].choice
@@ -133,27 +135,18 @@ def test_without_a_compiler_the_gpu_that_is_missing_names_the_extra() -> None:
         assert offers is (state is HERE)
 
 
+SHARED = RungPlace(GPU, "shared")
+
+
 @pytest.mark.parametrize(
     ("wanted", "filter_id", "gpu", "place", "rung"),
     [
-        (
-            RungPlace(GPU, "shared"),
-            "mean",
-            HERE,
-            RungPlace(GPU, "shared"),
-            RungPlace(GPU, "shared"),
-        ),
-        (RungPlace(GPU, "shared"), "mean", NO_GPU, AUTO, AUTO),
-        (RungPlace(GPU, "shared"), "gaussian_noise", HERE, AUTO, AUTO),
+        (SHARED, "mean", HERE, SHARED, SHARED),
+        (SHARED, "mean", NO_GPU, AUTO, AUTO),
+        (SHARED, "gaussian_noise", HERE, AUTO, AUTO),
         (RungPlace(GPU, "constant"), "mean", HERE, RungPlace(GPU), RungPlace(GPU, "tuned")),
         (RungPlace(CPU), "mean", HERE, RungPlace(CPU), RungPlace(CPU, "parallel")),
-        (
-            RungPlace(Device.AUTO, "serial"),
-            "mean",
-            HERE,
-            RungPlace(CPU, "serial"),
-            RungPlace(CPU, "serial"),
-        ),
+        (RungPlace(Device.AUTO, "serial"), "mean", HERE, *[RungPlace(CPU, "serial")] * 2),
         (RungPlace(CPU, "no such"), "mean", HERE, RungPlace(CPU), RungPlace(CPU, "parallel")),
     ],
 )

@@ -189,31 +189,18 @@ def test_it_follows_the_size_of_text_and_the_colours(
 
 
 @pytest.mark.slow
-def test_the_pdf_has_all_pages(qtbot: QtBot, lecture: LectureWindow, tmp_path: Path) -> None:
+def test_the_pdf_has_all_pages_and_a_folder_that_is_missing_is_reported(
+    qtbot: QtBot, lecture: LectureWindow, tmp_path: Path
+) -> None:
     path = tmp_path / "lecture.pdf"
     lecture.write_pdf(path)
     qtbot.waitUntil(lambda: text(lecture, "lectureAbout").startswith("Saved"))
     content = path.read_bytes()
     assert content.startswith(b"%PDF")
     assert len(re.findall(rb"/Type\s*/Page\b", content)) == len(PAGES)
-
-
-@pytest.mark.slow
-def test_a_folder_that_is_missing_is_reported(
-    qtbot: QtBot, lecture: LectureWindow, tmp_path: Path
-) -> None:
     lecture.write_pdf(tmp_path / "none" / "lecture.pdf")
     qtbot.waitUntil(lambda: lecture.findChild(QDialog, "errorDialog") is not None)
     lecture.findChild(QDialog, "errorDialog").close()
-
-
-def test_the_menu_opens_the_lecture(qtbot: QtBot, window: MainWindow) -> None:
-    window.actions_["lecture"].trigger()
-    lecture = window.companions.lecture
-    assert lecture is not None
-    qtbot.waitUntil(lambda: lecture.settled)
-    assert lecture.isVisible()
-    lecture.close()
 
 
 def test_a_page_opens_with_the_size_of_mask_that_is_set(
@@ -236,19 +223,27 @@ def test_a_page_opens_with_the_size_of_mask_that_is_set(
 
 
 @pytest.mark.slow
-def test_counts_join_the_numbers_until_a_control_changes(
+def test_counts_join_the_numbers_until_a_control_changes_or_the_reason_is_shown(
     qtbot: QtBot, lecture: LectureWindow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = []
+
+    def refuse(*_: object) -> tuple[NamedNumber, ...]:
+        raise AppError("No C++ compiler was found.", "Install one.")
 
     def answer(wanted: Count, subject: LectureSubject) -> tuple[NamedNumber, ...]:
         asked.append((wanted.parameters["size"], subject.title))
         return (NamedNumber("loads", "9.00", NumberOrigin.EMULATED),)
 
-    monkeypatch.setattr(lecture_window, "count", answer)
+    monkeypatch.setattr(lecture_window, "count", refuse)
     go(qtbot, lecture, "tiles")
     button = lecture.findChild(QPushButton, "lectureCount")
     assert button.isVisible()
+    button.click()
+    qtbot.waitUntil(lambda: lecture.findChild(QDialog, "errorDialog") is not None)
+    lecture.findChild(QDialog, "errorDialog").close()
+    assert button.isEnabled()
+    monkeypatch.setattr(lecture_window, "count", answer)
     button.click()
     qtbot.waitUntil(lambda: "9.00" in text(lecture, "lectureFacts"))
     assert asked == [(9, "stripes")]
@@ -260,21 +255,6 @@ def test_counts_join_the_numbers_until_a_control_changes(
     assert button.isEnabled()
     go(qtbot, lecture, "nlm")
     assert not button.isVisible()
-
-
-@pytest.mark.slow
-def test_a_missing_compiler_is_reported(
-    qtbot: QtBot, lecture: LectureWindow, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(*_: object) -> tuple[NamedNumber, ...]:
-        raise AppError("No C++ compiler was found.", "Install one.")
-
-    monkeypatch.setattr(lecture_window, "count", refuse)
-    go(qtbot, lecture, "tiles")
-    lecture.findChild(QPushButton, "lectureCount").click()
-    qtbot.waitUntil(lambda: lecture.findChild(QDialog, "errorDialog") is not None)
-    lecture.findChild(QDialog, "errorDialog").close()
-    assert lecture.findChild(QPushButton, "lectureCount").isEnabled()
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QAction, QGuiApplication
+from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QComboBox, QFileDialog, QPushButton, QTableWidget
 from pytestqt.qtbot import QtBot
@@ -24,7 +24,6 @@ from kernelscope.engine.backend import Fact, FactGroup
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
 from kernelscope.engine.timing import Stage
-from kernelscope.files import write_image
 from kernelscope.gui.model.runs import Runs
 from kernelscope.gui.tools.memory_ladder_window import MemoryLadderBars, MemoryLadderWindow
 from kernelscope.gui.widgets.tables import BARS
@@ -33,7 +32,7 @@ from kernelscope.images.image import Image
 from kernelscope.schema.devices import Device
 from kernelscope.traffic.gpus import GPUS, gpu
 from tests.backends.emulated import needs_compiler
-from tests.gui.helpers import FakeGpu, Opener, child, choose_files, dialog, load
+from tests.gui.helpers import FakeGpu, child, choose_files, dialog
 
 pytestmark = [needs_compiler, pytest.mark.slow]
 
@@ -197,6 +196,14 @@ def is_counting(bars: MemoryLadderBars) -> bool:
     return "counting" in bars.accessibleDescription()
 
 
+def count(
+    qtbot: QtBot, window: MemoryLadderWindow, request: Request, recorded: Recorded | None = None
+) -> None:
+    """Show a request, and wait for its counts."""
+    window.show_request(request, recorded or Recorded())
+    wait(qtbot, window)
+
+
 def wait(qtbot: QtBot, window: MemoryLadderWindow) -> None:
     bars = child(window, MemoryLadderBars, "memoryLadderBars")
     qtbot.waitUntil(lambda: bool(bars.accessibleDescription()) and not is_counting(bars))
@@ -256,8 +263,7 @@ def test_the_card_is_that_of_the_levels_until_another_is_chosen(
 
 
 def test_another_size_is_counted_anew(qtbot: QtBot, window: MemoryLadderWindow) -> None:
-    window.show_request(request_of("negative"), Recorded.read())
-    wait(qtbot, window)
+    count(qtbot, window, request_of("negative"), Recorded.read())
     sides = child(window, QComboBox, "memoryLadderSide")
     assert sides.itemText(0) == "Open: 64×48"
     sides.setCurrentIndex(1)
@@ -269,8 +275,7 @@ def test_another_size_is_counted_anew(qtbot: QtBot, window: MemoryLadderWindow) 
 def test_the_same_work_is_counted_once(
     qtbot: QtBot, window: MemoryLadderWindow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    window.show_request(request_of("laplace"), Recorded())
-    wait(qtbot, window)
+    count(qtbot, window, request_of("laplace"))
     counted = rows(window)
     monkeypatch.setattr(Tracer, "count", None)  # it would fail
     window.show_request(request_of("laplace"), Recorded())  # opened again
@@ -282,8 +287,7 @@ def test_other_blocks_are_counted_anew(qtbot: QtBot, window: MemoryLadderWindow)
     loads = list[list[str]]()
     for block in (None, (8, 4)):
         options = replace(request.options, block=block)
-        window.show_request(replace(request, options=options), Recorded())
-        wait(qtbot, window)
+        count(qtbot, window, replace(request, options=options))
         loads.append(rows(window)["blocks counted"])
     assert loads[0] != loads[1]
 
@@ -299,18 +303,15 @@ def test_work_that_was_refused_is_counted_again(
     bars = child(window, MemoryLadderBars, "memoryLadderBars")
     with monkeypatch.context() as patch:
         patch.setattr(Tracer, "count", refuse)
-        window.show_request(request_of("laplace"), Recorded())
-        wait(qtbot, window)
+        count(qtbot, window, request_of("laplace"))
         assert "There is no compiler." in bars.accessibleDescription()
-    window.show_request(request_of("laplace"), Recorded())
-    wait(qtbot, window)
+    count(qtbot, window, request_of("laplace"))
     assert "There is no compiler." not in bars.accessibleDescription()
     assert "global loads" in rows(window)
 
 
 def test_the_table_is_copied_for_a_spreadsheet(qtbot: QtBot, window: MemoryLadderWindow) -> None:
-    window.show_request(request_of("negative"), Recorded())
-    wait(qtbot, window)
+    count(qtbot, window, request_of("negative"))
     QTest.mouseClick(child(window, QPushButton, "memoryLadderCopy"), Qt.MouseButton.LeftButton)
     lines = QGuiApplication.clipboard().text().splitlines()
     assert lines[0].startswith("\tMapped host memory\t")
@@ -318,8 +319,7 @@ def test_the_table_is_copied_for_a_spreadsheet(qtbot: QtBot, window: MemoryLadde
 
 
 def test_the_table_is_saved(qtbot: QtBot, window: MemoryLadderWindow, tmp_path: Path) -> None:
-    window.show_request(request_of("negative"), Recorded())
-    wait(qtbot, window)
+    count(qtbot, window, request_of("negative"))
     QTest.mouseClick(child(window, QPushButton, "memoryLadderSave"), Qt.MouseButton.LeftButton)
     choose_files(dialog(qtbot, window, QFileDialog), tmp_path / "table.csv")
     with (tmp_path / "table.csv").open(newline="") as file:
@@ -392,8 +392,7 @@ def test_work_without_end_is_refused_level_by_level(
     qtbot: QtBot, window: MemoryLadderWindow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     refuse(monkeypatch, "global")
-    window.show_request(request_of("negative"), Recorded())
-    wait(qtbot, window)
+    count(qtbot, window, request_of("negative"))
     text = child(window, MemoryLadderBars, "memoryLadderBars").accessibleDescription()
     assert "Global memory: That reads too often. Choose a smaller picture." in text
     assert "Uncoalesced: at least" in text
@@ -403,8 +402,7 @@ def test_a_level_without_a_bar_does_not_shorten_the_others(
     qtbot: QtBot, window: MemoryLadderWindow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     refuse(monkeypatch, "single-block")
-    window.show_request(request_of(side=256, size=3), Recorded.read())
-    wait(qtbot, window)
+    count(qtbot, window, request_of(side=256, size=3), Recorded.read())
     bars = child(window, MemoryLadderBars, "memoryLadderBars")
     assert "Single block: That reads too often." in bars.accessibleDescription()
     items = [bars.topLevelItem(row) for row in range(bars.topLevelItemCount())]
@@ -429,15 +427,3 @@ def test_closing_gives_up_and_a_filter_without_kernels_is_refused(
     window.reject()
     with pytest.raises(AppError, match="no kernel"):
         window.show_request(request_of("gaussian_noise"), Recorded())
-
-
-def test_the_menu_opens_it(qtbot: QtBot, open_window: Opener, tmp_path: Path) -> None:
-    window = open_window()
-    write_image(Image.from_array(PIXELS), tmp_path / "a.png")
-    load(qtbot, window, tmp_path / "a.png")
-    window.findChild(QAction, "memoryLadder").trigger()
-    opened = window.companions.memory_ladder
-    assert opened is not None
-    assert opened.isVisible()
-    wait(qtbot, opened)
-    opened.close()

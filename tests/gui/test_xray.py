@@ -117,6 +117,14 @@ def window(qtbot: QtBot) -> Iterator[XrayWindow]:
     background.close()
 
 
+def traced(qtbot: QtBot, window: XrayWindow, text: str) -> QSlider:
+    title = child(window, QLabel, "xrayTitle")
+    qtbot.waitUntil(lambda: text in title.text())
+    slider = child(window, QSlider, "xraySlider")
+    assert isinstance(slider, QSlider)
+    return slider
+
+
 def test_nothing_is_traced_once_the_window_is_left(
     qtbot: QtBot, window: XrayWindow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -157,14 +165,6 @@ def test_a_window_that_is_left_ends_its_trace(
     assert begun.wait(PATIENCE)
     window.leave()
     assert cancelled.is_set()
-
-
-def traced(qtbot: QtBot, window: XrayWindow, text: str) -> QSlider:
-    title = child(window, QLabel, "xrayTitle")
-    qtbot.waitUntil(lambda: text in title.text())
-    slider = child(window, QSlider, "xraySlider")
-    assert isinstance(slider, QSlider)
-    return slider
 
 
 def test_an_index_has_no_groups_of_digits() -> None:
@@ -267,8 +267,8 @@ def test_of_a_large_block_the_title_says_what_is_recorded(
 ) -> None:
     monkeypatch.setattr(tracing, "WHOLE_RECORDS", 1000)
     window.show_request(request_of(size=3), (40, 20))
+    traced(qtbot, window, "steps")
     title = child(window, QLabel, "xrayTitle")
-    qtbot.waitUntil(lambda: "steps" in title.text())
     assert title.text().endswith("only the warp is recorded, and copies to shared memory")
     table = child(window, QTableWidget, "xrayFigures")
     last = [table.item(table.rowCount() - 1, column).text() for column in range(4)]
@@ -278,8 +278,8 @@ def test_of_a_large_block_the_title_says_what_is_recorded(
 
 def test_two_levels_stand_side_by_side(qtbot: QtBot, window: XrayWindow) -> None:
     window.show_request(request_of(size=5), (40, 20))
+    traced(qtbot, window, "steps")
     title = child(window, QLabel, "xrayTitle")
-    qtbot.waitUntil(lambda: "steps" in title.text())
     second = window.findChild(XrayView, "xraySecondPicture")
     table = child(window, QTableWidget, "xrayFigures")
     assert not second.isVisible()
@@ -310,7 +310,7 @@ def test_two_levels_stand_side_by_side(qtbot: QtBot, window: XrayWindow) -> None
     slider.setValue(0)
     assert child(window, QLabel, "xrayStep").text() == ""
     other.setCurrentIndex(0)
-    qtbot.waitUntil(lambda: "steps" in title.text())
+    traced(qtbot, window, "steps")
     assert not second.isVisible()
     assert table.columnCount() == 4
 
@@ -327,19 +327,19 @@ def test_the_title_names_the_launch_and_the_level_whose_kernel_runs(
     qtbot: QtBot, window: XrayWindow
 ) -> None:
     window.show_request(request_of("nlm", search_radius=2, patch=3), (40, 20))
+    traced(qtbot, window, "steps")
     title = child(window, QLabel, "xrayTitle")
-    qtbot.waitUntil(lambda: "steps" in title.text())
     assert title.text().startswith("nlm_global_mean (launch 3 of 3): block ")
     window.show_request(request_of(size=3), (40, 20))
     qtbot.waitUntil(lambda: "mean_global" in title.text())
     assert "launch" not in title.text()
 
     window.show_request(request_of(size=5), (40, 20))
-    title, level = child(window, QLabel, "xrayTitle"), child(window, QComboBox, "xrayLevel")
-    qtbot.waitUntil(lambda: "steps" in title.text())
+    level = child(window, QComboBox, "xrayLevel")
+    traced(qtbot, window, "steps")
     assert "runs the kernel" not in title.text()
     level.setCurrentIndex(level.findText("Tuned"))
-    qtbot.waitUntil(lambda: "steps" in title.text())
+    traced(qtbot, window, "steps")
     last = "Tuned runs the kernel of level Shared memory, quicker at this size."
     assert title.text().splitlines()[-1] == last
 
