@@ -30,7 +30,7 @@ from tests.gui.helpers import contrast
 
 
 @pytest.mark.parametrize("dark", [True, False])
-def test_text_is_readable(qapp: QApplication, dark: bool) -> None:
+def test_text_is_readable_and_grounds_are_neutral(qapp: QApplication, dark: bool) -> None:
     palette = appearance.palette(dark=dark)
     assert theme.is_dark(palette) is dark
     role = QPalette.ColorRole
@@ -50,21 +50,11 @@ def test_text_is_readable(qapp: QApplication, dark: bool) -> None:
         assert contrast(colour.name(), palette.color(role.Window).name()) >= 4.5
     accent, window = palette.color(role.Accent).name(), palette.color(role.Window).name()
     assert contrast(accent, window) >= 3
-
-
-@pytest.mark.parametrize("dark", [True, False])
-def test_the_window_is_neutral(qapp: QApplication, dark: bool) -> None:
-    palette = appearance.palette(dark=dark)
-    for role in (QPalette.ColorRole.Window, QPalette.ColorRole.Base, QPalette.ColorRole.Button):
-        assert palette.color(role).saturation() == 0
-
-
-def test_pictures_lie_on_dark_in_every_theme(qapp: QApplication) -> None:
-    for dark in (True, False):
-        palette = appearance.palette(dark=dark)
-        ground = theme.canvas_ground(palette)
-        assert ground.lightness() < 40
-        assert contrast(theme.canvas_quiet(palette).name(), ground.name()) >= 4.5
+    for plain in (role.Window, role.Base, role.Button):
+        assert palette.color(plain).saturation() == 0
+    dark_ground = theme.canvas_ground(palette)
+    assert dark_ground.lightness() < 40, "pictures lie on dark in every theme"
+    assert contrast(theme.canvas_quiet(palette).name(), dark_ground.name()) >= 4.5
 
 
 def test_the_choice_is_kept(tmp_path: Path) -> None:

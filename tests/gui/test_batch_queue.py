@@ -113,15 +113,6 @@ def test_a_batch_that_was_stopped_leaves_files_waiting(queue: BatchQueue) -> Non
     assert queue.describe(8) == "1 of 4 files, stopped"
 
 
-def test_the_end_says_how_long_it_took(queue: BatchQueue) -> None:
-    queue.begin(0)
-    for number in range(3):
-        queue.note(ended(number))
-    queue.note(ended(3, FileState.FAILED))
-    queue.end(8)
-    assert queue.describe(100) == "4 of 4 files, 1 failed, took 8 s"
-
-
 def test_files_that_stay_keep_what_became_of_them(queue: BatchQueue) -> None:
     queue.begin(0)
     queue.note(ended(1))

@@ -15,8 +15,8 @@ import tifffile
 from PIL import Image as PillowImage
 from PIL import PngImagePlugin
 from pydicom.uid import generate_uid
-from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
-from PySide6.QtGui import QAction, QDropEvent
+from PySide6.QtCore import QPointF, Qt
+from PySide6.QtGui import QAction
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QCheckBox, QFileDialog, QLabel, QLineEdit, QMessageBox, QPushButton
 from pytestqt.qtbot import QtBot
@@ -46,7 +46,9 @@ from tests.gui.helpers import (
     child,
     choose_files,
     dialog,
+    dropping,
     entering,
+    files_of,
     load,
     wait_until,
     write_picture,
@@ -121,6 +123,13 @@ def shown(window: BatchWindow) -> list[str]:
     model = window.table.model()
     rows = (row for row in range(model.rowCount()) if not window.table.isRowHidden(row))
     return [model.index(row, 0).data() for row in rows]
+
+
+def has_thumbnail(qtbot: QtBot, batch: BatchWindow, path: Path) -> bool:
+    batch._thumbnails.of(path)
+    qtbot.waitUntil(lambda: not batch._thumbnails._busy)
+    made = batch._thumbnails.of(path).toImage()
+    return bool(made != batch._thumbnails.empty.toImage())
 
 
 def test_files_of_a_folder_are_filtered_into_the_folder_next_to_it(
@@ -263,10 +272,16 @@ def test_a_folder_with_the_results_of_another_recipe_is_not_touched(
     assert set(states(batch)) == {FileState.DONE}
 
 
-def test_each_format_is_offered_once(open_batch: Opener) -> None:
-    box = child(open_batch(), ChoiceBox, "batchFormat")
+def test_each_format_is_offered_once_and_the_quality_where_results_may_be_jpegs(
+    batch: BatchWindow,
+) -> None:
+    box = child(batch, ChoiceBox, "batchFormat")
     offered = [box.itemText(number) for number in range(box.count())]
     assert [each for each in offered if ".ome.tif" in each] == ["OME-TIFF (.ome.tif)"]
+    for suffix, shown in (("", True), (".tif", False), (".jpg", True)):
+        batch.form.editors["batchFormat"].set_value(suffix)
+        assert batch.form.editors["batchQuality"].isVisible() == shown
+        assert batch.form.labels["batchQuality"].isVisible() == shown
 
 
 def test_the_settings_come_back(qtbot: QtBot, open_batch: Opener, tmp_path: Path) -> None:
@@ -320,14 +335,12 @@ def test_files_are_removed_by_the_keyboard(qtbot: QtBot, batch: BatchWindow, fol
 
 def drop(window: BatchWindow, *paths: Path) -> bool:
     """Drop files on the window; return whether it takes them."""
-    mime = QMimeData()
-    mime.setUrls([QUrl.fromLocalFile(str(path)) for path in paths])
-    copy, left, none = Qt.DropAction.CopyAction, Qt.MouseButton.LeftButton, Qt.KeyboardModifier(0)
-    enter = entering(QPointF(9, 9), copy, mime)
+    mime = files_of(paths)
+    enter = entering(QPointF(50, 50), Qt.DropAction.CopyAction, mime)
     enter.ignore()
     window.dragEnterEvent(enter)
     if enter.isAccepted():
-        window.dropEvent(QDropEvent(QPointF(9, 9), copy, mime, left, none))
+        window.dropEvent(dropping(mime))
     return enter.isAccepted()
 
 
@@ -424,14 +437,10 @@ def test_series_odd_names_and_notices(
         assert "\n" not in tip
     assert "DICOM tags" in model.index(1, 3).data(Qt.ItemDataRole.ToolTipRole)
     qtbot.waitUntil(lambda: not batch._thumbnails._busy)
-    for name in ("IM0", "T2_0"):
-        picture = batch._thumbnails.of(folder / "scan" / name)
-        qtbot.waitUntil(lambda: not batch._thumbnails._busy)
-        picture = batch._thumbnails.of(folder / "scan" / name)
-        assert picture.toImage() != batch._thumbnails.empty.toImage()
+    assert all(has_thumbnail(qtbot, batch, folder / "scan" / name) for name in ("IM0", "T2_0"))
 
 
-def test_a_file_of_channels_has_a_thumbnail(
+def test_a_file_of_channels_has_a_thumbnail_also_when_the_window_is_opened_again(
     qtbot: QtBot, batch: BatchWindow, tmp_path: Path
 ) -> None:
     cells = np.arange(2 * 24 * 24, dtype=np.uint16).reshape(2, 24, 24)
@@ -439,21 +448,9 @@ def test_a_file_of_channels_has_a_thumbnail(
         tmp_path / "a.ome.tif", cells, ome=True, photometric="minisblack", metadata={"axes": "CYX"}
     )
     fill(qtbot, batch, tmp_path / "a.ome.tif", count=1)
-    batch._thumbnails.of(tmp_path / "a.ome.tif")
-    qtbot.waitUntil(lambda: not batch._thumbnails._busy)
-    picture = batch._thumbnails.of(tmp_path / "a.ome.tif")
-    assert picture.toImage() != batch._thumbnails.empty.toImage()
-
-
-def test_a_window_that_is_opened_again_has_thumbnails(
-    qtbot: QtBot, batch: BatchWindow, folder: Path
-) -> None:
     batch.close()
     batch.show_in_front()
-    batch._thumbnails.of(folder / "0.png")
-    qtbot.waitUntil(lambda: not batch._thumbnails._busy)
-    picture = batch._thumbnails.of(folder / "0.png")
-    assert picture.toImage() != batch._thumbnails.empty.toImage()
+    assert has_thumbnail(qtbot, batch, tmp_path / "a.ome.tif")
 
 
 @pytest.mark.slow
@@ -477,10 +474,8 @@ def test_only_files_in_view_get_thumbnails(
     assert first.rowCount() == 2000 + COUNT
     assert 0 < len(asked) < 100
     qtbot.waitUntil(lambda: not batch._thumbnails._busy)
-    picture = batch._thumbnails.of(folder / "0.png")
-    assert picture.toImage() != batch._thumbnails.empty.toImage()
-    broken = batch._thumbnails.of(folder / "many/0000.png")
-    assert broken.toImage() == batch._thumbnails.empty.toImage()
+    assert has_thumbnail(qtbot, batch, folder / "0.png")
+    assert not has_thumbnail(qtbot, batch, folder / "many/0000.png"), "it is empty"
 
 
 @pytest.mark.parametrize(
@@ -564,15 +559,6 @@ def test_results_of_an_earlier_batch_are_left_out(
     field.editingFinished.emit()
     qtbot.waitUntil(lambda: "6 files are left out: results of" in batch._note.full_text)
     assert len(batch.queue) == COUNT
-
-
-@pytest.mark.parametrize(("suffix", "shown"), [("", True), (".jpg", True), (".tif", False)])
-def test_the_quality_is_shown_where_results_may_be_jpegs(
-    batch: BatchWindow, suffix: str, shown: bool
-) -> None:
-    batch.form.editors["batchFormat"].set_value(suffix)
-    assert batch.form.editors["batchQuality"].isVisible() == shown
-    assert batch.form.labels["batchQuality"].isVisible() == shown
 
 
 # In the main window ----------------------------------------------------------------------

@@ -91,12 +91,6 @@ def test_a_bug_that_repeats_itself_opens_one_dialog(qtbot: QtBot, window: QWidge
     click(qtbot, second, "closeButton")
 
 
-def test_a_closed_dialog_is_deleted(qtbot: QtBot, window: QWidget) -> None:
-    dialog = dialogs.show_about(window)
-    click(qtbot, dialog, "closeButton")
-    qtbot.waitUntil(lambda: not window.findChildren(dialogs.AboutDialog))
-
-
 def test_a_dialog_goes_with_its_window(qtbot: QtBot) -> None:
     window = QWidget()
     dialogs.show_bug(window, failure(), "")

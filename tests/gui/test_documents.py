@@ -67,7 +67,7 @@ def test_next_and_previous_go_round() -> None:
     assert alone.beside(1) is None
 
 
-def test_closing_shows_the_neighbour_and_reopening_brings_it_back() -> None:
+def test_closing_shows_the_neighbour_and_reopening_brings_back() -> None:
     documents, (a, b, c) = opened("a", "b", "c")
     assert documents.close(b) is None  # it was not in front
     assert list(documents) == [a, c]
@@ -78,15 +78,10 @@ def test_closing_shows_the_neighbour_and_reopening_brings_it_back() -> None:
     assert list(documents) == [c, a]
     assert documents.reopen() is b
     assert documents.reopen() is None
-
-
-def test_closing_shows_the_next_one_and_of_the_last_the_one_before() -> None:
-    documents, (_, b, c) = opened("a", "b", "c")
+    documents.bring_to_front(a)
+    assert documents.close(a) is b, "the next one"
     documents.bring_to_front(b)
-    assert documents.close(b) is c
-    documents, (_, b, c) = opened("a", "b", "c")
-    documents.bring_to_front(c)
-    assert documents.close(c) is b
+    assert documents.close(b) is c, "of the last one, that before"
 
 
 def test_the_last_ones_closed_are_kept() -> None:

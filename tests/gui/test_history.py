@@ -58,6 +58,17 @@ def test_what_undo_left_behind_goes_before_the_current_moment(
     assert made.redo_name == "b"
 
 
+def test_what_was_taken_back_and_gone_on_from_is_forgotten() -> None:
+    made = filled("a", "b", "c")
+    made.undo()
+    assert (made.undo_name, made.redo_name) == ("b", "c")
+    made.push(Moment(image("d"), "d"))
+    assert (names(made), made.undo_name, made.redo_name) == (["a", "b", "d"], "d", "")
+    made.undo()
+    made.undo()
+    assert (made.undo_name, made.redo_name) == ("", "b")
+
+
 def test_as_many_moments_stay_as_there_are_bytes_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(history, "MOST_BYTES", 2 * 4 * 5)
     assert names(filled("a", "b", "c")) == ["b", "c"]

@@ -35,7 +35,7 @@ from kernelscope.gui.docks.quality_panel import NO_REFERENCE
 from kernelscope.gui.model import comparison
 from kernelscope.gui.model.comparison import View, following, like_output
 from kernelscope.gui.model.drawn_view import DrawnView
-from kernelscope.gui.model.history import History, Moment, ReferenceOrigin
+from kernelscope.gui.model.history import Moment, ReferenceOrigin
 from kernelscope.gui.session import subject
 from kernelscope.gui.widgets.messages import ErrorDialog
 from kernelscope.gui.window import page
@@ -52,6 +52,7 @@ from tests.gui.helpers import (
     FakeCpu,
     child,
     choose_files,
+    click,
     counted,
     dialog,
     judged_by,
@@ -71,10 +72,6 @@ from tests.patience import PATIENCE
 __all__ = ["opened"]  # a fixture
 
 pytestmark = pytest.mark.usefixtures("compiled_judging")
-
-
-def click(qtbot: QtBot, window: MainWindow, name: str) -> None:
-    qtbot.mouseClick(child(window, QToolButton, name), Qt.MouseButton.LeftButton)
 
 
 def add_noise(qtbot: QtBot, window: MainWindow) -> None:
@@ -523,23 +520,6 @@ def test_picture_that_cannot_be_shown_leaves_the_last_one(
     assert loaded.session.subject.result is not None
 
 
-def moment(name: str, side: int = 8) -> Moment:
-    return Moment(Image.from_array(np.zeros((side, side), np.uint8)), name)
-
-
-def test_history_forgets_what_was_taken_back_and_gone_on_from() -> None:
-    history = History()
-    for name in "abc":
-        history.push(moment(name))
-    history.undo()
-    assert (history.current.name, history.undo_name, history.redo_name) == ("b", "b", "c")
-    history.push(moment("d"))
-    assert (history.undo_name, history.redo_name) == ("d", "")
-    history.undo()
-    history.undo()
-    assert (history.current.name, history.undo_name, history.redo_name) == ("a", "", "b")
-
-
 # --- how often ---
 
 
@@ -619,8 +599,9 @@ def test_a_narrow_panel_has_the_histogram_in_place_of_the_figures(
     panel.setParent(None)
     qtbot.addWidget(panel)
     unit = panel.fontMetrics().averageCharWidth()
-    figures, curves = child_of(panel, "qualityFigures"), panel.histograms
-    switch = child_of(panel, "qualityShowHistogram")
+    find: Any = panel.findChild
+    figures, curves = find(QWidget, "qualityFigures"), panel.histograms
+    switch = find(QWidget, "qualityShowHistogram")
     panel.show()
     panel.resize(120 * unit, 300)
     qtbot.waitUntil(lambda: figures.isVisible() and curves.isVisible() and switch.isHidden())
@@ -628,9 +609,3 @@ def test_a_narrow_panel_has_the_histogram_in_place_of_the_figures(
     qtbot.waitUntil(lambda: figures.isVisible() and not curves.isVisible())
     qtbot.mouseClick(switch, Qt.MouseButton.LeftButton)
     assert (figures.isVisible(), curves.isVisible()) == (False, True)
-
-
-def child_of(panel: QWidget, name: str) -> QWidget:
-    found = panel.findChild(QWidget, name)
-    assert found is not None
-    return found

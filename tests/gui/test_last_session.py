@@ -125,6 +125,12 @@ def test_preferences_are_seen_and_kept_at_once(
     assert again.findChild(QComboBox, "textSize").currentText() == "125 %"
 
 
+def show(qtbot: QtBot, window: MainWindow, name: str) -> None:
+    document = next(each for each in documents(window) if each.title == name)
+    window.open_pictures.show(document)
+    settle(qtbot, window)
+
+
 def test_the_session_before_is_opened_again_with_its_steps(
     qtbot: QtBot, open_window: Opener, tmp_path: Path
 ) -> None:
@@ -162,19 +168,14 @@ def test_each_file_has_its_own_steps_again(
     sizes = {"a.png": 5, "b.png": 7, "c.png": 9}
     paths = [write_picture(tmp_path / name, seed) for seed, name in enumerate(sizes)]
 
-    def show(window: MainWindow, name: str) -> None:
-        document = next(each for each in documents(window) if each.title == name)
-        window.open_pictures.show(document)
-        settle(qtbot, window)
-
     first = open_window()
     drop(first, paths)
     qtbot.waitUntil(lambda: len(documents(first)) == len(sizes))
     for name, size in sizes.items():
-        show(first, name)
+        show(qtbot, first, name)
         first.session.set_filter("mean")
         first.session.set_values("mean", {"size": size})
-    show(first, "b.png")
+    show(qtbot, first, "b.png")
     first.close()
     for names in (["b.png"], ["b.png", "c.png", "a.png"]):
         window = open_window()
@@ -182,7 +183,7 @@ def test_each_file_has_its_own_steps_again(
         settle(qtbot, window)
         assert len(documents(window)) == len(sizes)
         for name in names:
-            show(window, name)
+            show(qtbot, window, name)
             assert window.session.require().step.parameters["size"] == sizes[name]
         window.close()
 
@@ -208,8 +209,7 @@ def test_files_with_channels_and_times_are_opened_again(
     second.actions_["reopenSession"].trigger()
     qtbot.waitUntil(lambda: [each.title for each in documents(second)] == names)
     settle(qtbot, second)
-    film = next(each for each in documents(second) if each.title == names[1])
-    second.open_pictures.show(film)
+    show(qtbot, second, names[1])
     qtbot.waitUntil(lambda: second.files.members.count == 6)
 
 
@@ -225,23 +225,18 @@ def test_order_front_and_notes_are_as_they_were(
         strip, role = window.film_strip, Qt.ItemDataRole.AccessibleTextRole
         return [strip.item(row).data(role) for row in range(strip.count())]
 
-    def show(window: MainWindow, name: str) -> None:
-        document = next(each for each in documents(window) if each.title == name)
-        window.open_pictures.show(document)
-        settle(qtbot, window)
-
     first = open_window()
     drop(first, [*paths, tmp_path / names[4]])
     qtbot.waitUntil(lambda: [each.title for each in documents(first)] == names)
     settle(qtbot, first)
-    show(first, "b.png")
+    show(qtbot, first, "b.png")
     run(qtbot, first)
-    show(first, "a.png")
+    show(qtbot, first, "a.png")
     run(qtbot, first)
     savable = first.session.subject.output()
     assert savable is not None
     first.file_dialogs.saved.emit(savable, tmp_path / "saved.png")
-    show(first, "c.png")
+    show(qtbot, first, "c.png")
     run(qtbot, first)
     first.page.use_output()
     settle(qtbot, first)
@@ -354,7 +349,6 @@ def test_files_are_opened_also_if_the_steps_cannot_be_read(more: str) -> None:
 
 
 def test_steps_that_are_off_and_the_edited_one_are_kept() -> None:
-
     steps = Pipeline(
         (
             RunSettings(Step.create("median")),

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterator
 
 import pytest
-from PySide6.QtCore import QByteArray, QEvent, QObject, QPoint, QPointF, Qt, QTimer
+from PySide6.QtCore import QEvent, QObject, QPoint, QPointF, Qt, QTimer
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import (
     QAbstractButton,
@@ -43,27 +43,19 @@ def test_a_layout_of_an_earlier_version_is_not_restored(window: MainWindow) -> N
         assert quality.isHidden() is hidden
 
 
-def test_run_stands_at_the_bottom_of_a_high_column(window: MainWindow) -> None:
+def test_run_stands_at_the_bottom_of_a_high_column_and_a_low_one_shows_the_first_parameter(
+    window: MainWindow,
+) -> None:
     column, bar = window._settings_column, window._run_bar
     column.resize(column.width(), 3 * column.sizeHint().height())
     assert bar.geometry().bottom() == column.rect().bottom()
     assert window.ladder.geometry().bottom() < bar.geometry().top() - 100
-
-
-def test_the_first_parameter_stays_in_sight_in_a_low_column(window: MainWindow) -> None:
-    column, panel = window._settings_column, window.panel
     column.resize(column.width(), column.minimumSizeHint().height())
+    panel = window.panel
     editor = next(iter(panel.form.editors.values()))
     corners = editor.rect().topLeft(), editor.rect().bottomRight()
     seen = panel.viewport().rect()
     assert all(seen.contains(editor.mapTo(panel.viewport(), each)) for each in corners)
-
-
-def test_damaged_layouts_are_ignored(window: MainWindow) -> None:
-    window.settings.set_text("state", "0 not base64")
-    window.settings.set_blob("geometry", QByteArray(b"not a geometry"))
-    last_session.restore_layout(window, window.settings)
-    assert not window.docks[DockName.QUALITY].isHidden()
 
 
 def test_one_key_leaves_only_the_pictures(qtbot: QtBot, window: MainWindow) -> None:

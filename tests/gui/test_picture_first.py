@@ -167,25 +167,6 @@ def shown(window: MainWindow, name: str) -> bool:
     return bool(found)
 
 
-def test_options_of_a_gpu_are_shown_at_its_levels_only(
-    qtbot: QtBot, open_window: Opener, picture: Path
-) -> None:
-    window = open_window(CARD)
-    window.find_gpu()
-    qtbot.waitUntil(lambda: bool(window.companions.availability))
-    load(qtbot, window, picture)
-    window.session.set_filter("mean")
-    options = "block", "repeat", "memoryLimit"
-    expected = {
-        RungPlace(Device.CPU, "serial"): (False, False, False),
-        RungPlace(Device.GPU, "shared"): (True, True, True),
-        RungPlace(Device.GPU, "tuned"): (False, True, True),
-    }
-    for place, wanted in expected.items():
-        window.session.choose_place(place)
-        assert tuple(shown(window, each) for each in options) == wanted, place
-
-
 def test_options_of_colours_are_shown_for_colours_only(
     qtbot: QtBot, window: MainWindow, picture: Path, tmp_path: Path
 ) -> None:

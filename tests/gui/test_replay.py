@@ -27,7 +27,6 @@ from kernelscope.gui.model.replay import command_line, python
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.images.image import Image
 from kernelscope.library import functions
-from kernelscope.library.session import session
 from kernelscope.schema.borders import Border
 from tests.gui.helpers import load
 
@@ -152,26 +151,6 @@ def test_programs_of_every_setting_have_its_step(
         options = request.options
         assert (given["device"], given["level"]) == (options.device, options.level), step
     assert not taken
-
-
-@pytest.mark.exhaustive
-def test_programs_of_every_setting_write_the_same_pixels(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    Pillow.fromarray(_picture().pixels).save("input.png")
-    backend = CpuBackend()
-    for request in _requests():
-        program = python(_picture(), [_settings(request)])
-        try:
-            exec(compile(program, "again.py", "exec"), {})
-        finally:
-            session().close()
-        expected = execute(request, {"cpu": backend}).image.pixels
-        np.testing.assert_array_equal(
-            read_image("output.png").pixels, expected, program, strict=True
-        )
-    backend.close()
 
 
 def test_programs_are_short() -> None:

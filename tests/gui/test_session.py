@@ -255,6 +255,7 @@ def test_what_is_being_typed_refuses_a_run_and_keeps_the_numbers() -> None:
     problem = InvalidParameter("“1.” is no number.", "Type another.")
     session.edit(Values(session.values.numbers, (), problem))
     assert session.settings is None
+    assert "filters/median" not in session.texts()
     with pytest.raises(InvalidParameter, match="is no number"):
         session.require()
     with pytest.raises(InvalidParameter):
@@ -292,12 +293,6 @@ def test_a_filter_follows_the_region_only_while_it_is_limited_to_it() -> None:
     assert session.within == two
 
 
-def test_values_that_are_not_valid_are_not_remembered() -> None:
-    session = made()
-    session.edit(Values(session.values.numbers, (), InvalidParameter("No number.", "Type one.")))
-    assert "filters/median" not in session.texts()
-
-
 def test_a_limit_of_memory_is_shown_in_whole_mebibytes() -> None:
     session = made()
     step = Step.of_numbers("median")
@@ -309,9 +304,16 @@ def test_a_limit_of_memory_is_shown_in_whole_mebibytes() -> None:
 
 def test_values_differ_in_type_and_masks_unless_they_are_one_object() -> None:
     mask = ((0.0, 1.0), (2.0, 3.0))
-    assert Values({"size": 3, "mask": mask}).same_as(Values({"size": 3, "mask": mask}))
-    assert not Values({"size": 3}).same_as(Values({"size": 3.0}))
-    assert not Values({"mask": mask}).same_as(Values({"mask": (mask[0], (2.0, 3.0))}))
+    three = Values({"size": 3, "mask": mask})
+    assert three.same_as(Values({"size": 3, "mask": mask}))
+    for other in (
+        Values({"size": 3.0, "mask": mask}),
+        Values({"size": 5, "mask": mask}),
+        Values({"size": 3}),
+        Values(three.numbers, ("size",)),
+        Values({"size": 3, "mask": (mask[0], (2.0, 3.0))}),
+    ):
+        assert not three.same_as(other)
 
 
 def test_the_emulated_gpu_is_left_behind_where_the_kind_of_filter_changes() -> None:
