@@ -24,7 +24,7 @@ from kernelscope.engine.slices import picture_of
 from kernelscope.engine.sweep import Cell
 from kernelscope.gui.model.display import Arrangement, Display
 from kernelscope.gui.tools import contact_sheet
-from kernelscope.gui.tools.contact_sheet import ContactSheet, middle
+from kernelscope.gui.tools.contact_sheet import ContactSheet, detail
 from kernelscope.gui.tools.picture_pair import BlindDialog
 from kernelscope.gui.viewer.pair_view import PairView
 from kernelscope.gui.widgets import tool_window
@@ -221,10 +221,7 @@ def test_tiles_say_which_part_they_show_and_time(
     region = Region(80, 90, 240, 320)
     qtbot.waitUntil(lambda: all(each.picture is not None for each in sheet.tiles))
     qtbot.waitUntil(lambda: all(each._region == region for each in sheet.tiles))
-    assert (
-        "320×240 of 500×400 pixels, in the middle of the view, are computed and timed."
-        in sheet.note.text()
-    )
+    assert "320×240 of 500×400 pixels are computed and timed." in sheet.note.text()
     tile.resize(600, 400)
     for each in sheet.tiles:
         assert re.search(r"s for this part, (one|first) run", each.text)
@@ -335,9 +332,43 @@ def test_pinned_results_can_be_compared_once_they_are_computed(
     assert sheet.swipe_button.isEnabled()
 
 
-def test_the_middle_of_the_view_is_computed() -> None:
-    assert middle(None, (1000, 2000, 1)) == Region(380, 840, 240, 320)
-    assert middle(Region(10, 20, 300, 100), (1000, 2000, 1)) == Region(40, 20, 240, 100)
+@pytest.mark.parametrize("factor", [1, 4])
+def test_the_part_with_most_detail_is_computed_or_the_middle(factor: int) -> None:
+    """Of a photograph of 12 megapixels, the middle was a plain saucer at all nine strengths."""
+    height, width = 1000 * factor, 2000 * factor
+    planes = np.full((height, width, 3), 90, np.uint8)
+    seen = Region(10, 20, height - 10, width - 20)
+    across, down = (seen.left + (seen.width - 320) // 2, seen.top + (seen.height - 240) // 2)
+    assert detail(planes, seen) == Region(down, across, 240, 320)
+    planes[:, : width // 4] = 250  # a single edge is no detail
+    planes += np.random.default_rng(1).integers(0, 2, planes.shape, np.uint8)
+    planes[700:860, 1600:1850, 1] = np.kron(np.eye(10, 10), np.full((16, 25), 99)) + 90
+    found = detail(planes, seen)
+    assert (found.height, found.width) == (240, 320)
+    assert found.contains(Region(700, 1600, 160, 250))
+    small = Region(10, 20, 300, 100)
+    assert detail(planes, small) == Region(40, 20, 240, 100)
+
+
+def test_tiles_name_their_distance_from_the_current_one(qtbot: QtBot, real: MainWindow) -> None:
+    """Strengths from 84 to 200 % looked alike, and no tile said whether they were."""
+    sheet = _sheet(qtbot, real)
+    for current in (0, 2):
+        if current:
+            qtbot.mouseClick(sheet.tiles[current], Qt.MouseButton.LeftButton)
+            qtbot.waitUntil(lambda: "current" in sheet.tiles[2].text)
+        before = sheet.tiles[current].picture
+        assert before is not None
+        assert "Δ" not in sheet.tiles[current].text
+        for tile in sheet.tiles:
+            if tile is not sheet.tiles[current]:
+                assert tile.picture is not None
+                change = tile.picture.pixels.astype(float) - before.pixels
+                share = 100 * np.sqrt((change**2).mean()) / 255
+                found = re.search(r"Δ ([\d.]+) % · ", tile.text)
+                assert found is not None
+                assert float(found[1]) == pytest.approx(share, rel=0.05)
+                assert "from the result of the current value" in tile.toolTip()
 
 
 def test_pinned_results_are_compared(qtbot: QtBot, real: MainWindow) -> None:

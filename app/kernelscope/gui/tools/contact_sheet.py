@@ -15,6 +15,8 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from PySide6.QtCore import QPoint, QRect, QRectF, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import (
     QColor,
@@ -50,6 +52,7 @@ from kernelscope.gui.work.tasks import Priority, Task, Tasks
 from kernelscope.images.image import Image
 from kernelscope.schema.parameters import Parameter
 
+_DELTA = "Δ: RMS difference from the result of the current value, in percent of white"
 _MARKS = {"best": "★", "current": "●", "pinned": "◆"}
 
 
@@ -81,7 +84,7 @@ class SheetTile(QWidget):
     def text(self) -> str:
         """All that the tile says, for readers of the screen as well."""
         marks = [name for name in _MARKS if name in self.marks]
-        figures = self._figures or self._problem
+        figures = self._line or self._problem
         return ", ".join(filter(None, (self.caption, figures, self.part, *marks)))
 
     @property
@@ -95,6 +98,10 @@ class SheetTile(QWidget):
         part = f"{drawn.width()}×{drawn.height()} at {left}, {top}"
         is_whole = (drawn.height(), drawn.width()) == self._whole
         return ", ".join([part] * (not is_whole) + [f"{scale:.3g}×"] * (scale != 1))
+
+    @property
+    def _line(self) -> str:
+        return " · ".join(filter(None, (self._distance, self._figures)))
 
     @property
     def _frame(self) -> QRect:
@@ -115,7 +122,7 @@ class SheetTile(QWidget):
         self.display: Display | None = None
         self.image = QImage()
         self.psnr: float | None = None
-        self.same = self._figures = ""
+        self.same = self._figures = self._distance = ""
         self.is_waiting = True
         self.wait_for("waiting…")
 
@@ -151,6 +158,16 @@ class SheetTile(QWidget):
                 self.same = f"same as {self.parameter.caption(cell.same.value)}"
             parts = self.same, _score_text(cell.score), time  # the last one is cut first
             self._figures = " · ".join(filter(None, parts))
+        self._refresh()
+
+    def show_distance(self, current: SheetTile, span: float) -> None:
+        """Write the distance to the result of the current value, as a part of `span`."""
+        self._distance = ""
+        if self.picture is not None and current.picture is not None:
+            planes, other = self.picture.planes, current.picture.planes
+            if planes.shape == other.shape:
+                rms = float(np.sqrt(np.mean((planes.astype(float) - other) ** 2))) / span
+                self._distance = f"Δ {100 * rms:.2g} %" if rms else ""
         self._refresh()
 
     def mark(self, name: str, on: bool) -> None:
@@ -190,7 +207,7 @@ class SheetTile(QWidget):
             if part := self.part:
                 draw_badge(painter, frame, part)
         marks = " ".join(f"{_MARKS[name]} {name}" for name in _MARKS if name in self.marks)
-        lines = TileLine(self.caption, aside=marks), TileLine(self._figures, quiet=True)
+        lines = TileLine(self.caption, aside=marks), TileLine(self._line, quiet=True)
         room = QRect(8, self.height() - below - 8, self.width() - 16, below)
         draw_lines(
             painter, lines, room, QColor(theme.CANVAS_TEXT), theme.canvas_quiet(self.palette())
@@ -206,7 +223,7 @@ class SheetTile(QWidget):
 
     def _refresh(self) -> None:
         self.setAccessibleName(self.text)
-        self.setToolTip(self.text)
+        self.setToolTip("\n".join([self.text] + [_DELTA] * bool(self._distance)))
         self.update()
 
 
@@ -218,6 +235,9 @@ def _score_text(score: Score | None) -> str:
 
 _COLUMNS = 3
 _SIDE = 320, 240  # width and height of the part that is computed, in pixels
+_BLOCK = 16  # side in pixels of the blocks whose means show where detail is
+_SAMPLES = 1 << 20  # samples that are looked at for it, in a large view at most
+_RICHER = 1.25  # times as much detail as in the middle, to be taken in its place
 _REST_MS = 250  # without a change for so long, the sheet is computed
 
 _COMPILING_MS = 1000
@@ -325,11 +345,13 @@ class ContactSheet(ToolWindow):
             )
             return
         parameter = self._offer(offered)
-        request = replace(whole, region=middle(visible, whole.output_shape))
+        seen = visible or Region.all_of(whole.output_shape)
+        request = replace(whole, region=detail(whole.image.planes, seen))
         if not anew and self._has(request, parameter):
             self._shown = request
             for tile in self.tiles:
                 tile.mark("current", tile.value == request.step.parameters[parameter.name])
+            self._compare()
             return
         self._compiling.stop()
         self._shown = request
@@ -351,8 +373,7 @@ class ContactSheet(ToolWindow):
         if isinstance(region, Region) and region != Region.all_of(whole.whole_shape):
             height, width = whole.whole_shape[:2]
             part = (
-                f"{region.width}×{region.height} of {width}×{height} pixels, in the middle of the "
-                "view, are computed and timed"
+                f"{region.width}×{region.height} of {width}×{height} pixels are computed and timed"
             )
         note = f"{part}. Click or Return adopts, again centres; Shift+click or P pins."
         self.note.setText(note.lstrip(". "))
@@ -466,6 +487,7 @@ class ContactSheet(ToolWindow):
 
     def _on_finished(self) -> None:
         self._end()
+        self._compare()
         shown = [tile for tile in self.tiles if not tile.isHidden() and tile.picture is not None]
         scores = [tile.psnr for tile in shown if tile.psnr is not None]
         if len(scores) == len(shown) > 1:  # one without an estimate may be better than all others
@@ -478,6 +500,13 @@ class ContactSheet(ToolWindow):
             self.note.setText(f"{self.note.text()} {reason}")
         elif len(scores) < len(shown):
             self.note.setText(f"{self.note.text()} {_SOME_SCORES}")
+
+    def _compare(self) -> None:
+        shown = [tile for tile in self.tiles if not tile.isHidden() and tile.picture is not None]
+        for current in (each for each in shown if "current" in each.marks):
+            for tile in shown:
+                assert self._shown is not None
+                tile.show_distance(current, self._shown.image.levels.span)
 
     def _all_alike(self) -> Parameter | None:
         shown = [tile for tile in self.tiles if not tile.isHidden()]
@@ -570,9 +599,24 @@ def _key(variant: Variant) -> Hashable:
     return request.work, request.options, request.region, id(request.reference)
 
 
-def middle(visible: Region | None, shape: tuple[int, ...]) -> Region:
-    part = visible or Region.all_of(shape)
-    width, height = min(part.width, _SIDE[0]), min(part.height, _SIDE[1])
-    top = part.top + (part.height - height) // 2
-    left = part.left + (part.width - width) // 2
-    return Region(top, left, height, width)
+def detail(planes: NDArray[Any], seen: Region) -> Region:
+    """Return the middle of the part in view, or one with clearly more detail in a large view."""
+    width, height = min(seen.width, _SIDE[0]), min(seen.height, _SIDE[1])
+    down, across = (seen.height - height) // 2, (seen.width - width) // 2
+    if width <= seen.width // 2 and height <= seen.height // 2:
+        # Means of blocks have little noise; roots keep one hard edge from outweighing all others.
+        step = next((each for each in (1, 2, 4) if seen.pixels <= each * each * _SAMPLES), 8)
+        samples = seen.of(planes)[::step, ::step, min(1, planes.shape[2] - 1)]
+        side = _BLOCK // step
+        rows, columns = (length // side for length in samples.shape)
+        blocks = samples[: rows * side, : columns * side].reshape(rows, side, columns, side)
+        means = blocks.mean((1, 3), dtype=np.float32)
+        edges = np.abs(np.diff(means, axis=0))[:, :-1] + np.abs(np.diff(means, axis=1))[:-1]
+        totals = np.pad(np.sqrt(edges).cumsum(0, dtype=float).cumsum(1), ((1, 0), (1, 0)))
+        high, wide = height // _BLOCK, width // _BLOCK
+        scores = totals[high:, wide:] - totals[:-high, wide:]
+        scores += totals[:-high, :-wide] - totals[high:, :-wide]
+        row, column = np.unravel_index(scores.argmax(), scores.shape)
+        if scores[row, column] > _RICHER * scores[down // _BLOCK, across // _BLOCK]:
+            down, across = int(row) * _BLOCK, int(column) * _BLOCK
+    return Region(seen.top + down, seen.left + across, height, width)
