@@ -188,6 +188,34 @@ def test_each_file_has_its_own_steps_again(
         window.close()
 
 
+def test_a_picture_whose_other_step_was_chosen_is_opened_again(
+    qtbot: QtBot, open_window: Opener, tmp_path: Path
+) -> None:
+    """Its only moment was replaced by one whose input is computed, and its file was dropped."""
+    names = ["a.png", "b.png"]
+    paths = [write_picture(tmp_path / name, seed) for seed, name in enumerate(names)]
+    steps = tuple(RunSettings(Step.create(each)) for each in ("hot_pixels", "median"))
+    first = open_window()
+    first.session.carried = {paths[1]: Pipeline(steps, place=0)}
+    for path in paths:
+        load(qtbot, first, path)
+    settle(qtbot, first)
+    first.steps.edit(1)
+    qtbot.waitUntil(lambda: len(first.session.subject.moment.steps) == 1)
+    settle(qtbot, first)
+    drop(first, [paths[1]])
+    settle(qtbot, first)
+    assert [each.title for each in documents(first)] == names, "it is open already"
+    first.close()
+    second = open_window()
+    second.actions_["reopenSession"].trigger()
+    qtbot.waitUntil(lambda: [each.title for each in documents(second)] == names)
+    settle(qtbot, second)
+    pipeline = second.session.subject.pipeline
+    assert pipeline is not None
+    assert [each.step.filter.id for each in pipeline.steps] == ["hot_pixels", "median"]
+
+
 def test_files_with_channels_and_times_are_opened_again(
     qtbot: QtBot, open_window: Opener, tmp_path: Path
 ) -> None:

@@ -94,16 +94,19 @@ class Document:
         """Return the file of the input, or of the one before it in the history."""
         if self.asleep:
             return self.path
-        read = [each.source for each in self.history.moments if not each.steps]
-        read = [each for each in reversed(read) if path_of(each) is not None]
+        read = [each for each in reversed(self._inputs) if path_of(each) is not None]
         self.path = next((path_of(each) for each in read if _whole(each)), None)
         return path_of(read[0]) if read else None
+
+    @property
+    def _inputs(self) -> list[Opened]:
+        # The steps of a picture may be shown from the first moment on, or it was forgotten.
+        return [each.base for each in self.history.moments]
 
     def is_of(self, path: Path, source: Opened) -> bool:
         if self.asleep:
             return self.path == path
-        read = (each.source for each in self.history.moments if not each.steps)
-        same = (each for each in read if path_of(each) == path)
+        same = (each for each in self._inputs if path_of(each) == path)
         return any(each.fingerprint == source.fingerprint for each in same)
 
     @property
