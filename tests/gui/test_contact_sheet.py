@@ -416,6 +416,32 @@ def test_the_sheet_of_a_denoiser_varies_its_strength(qtbot: QtBot, real: MainWin
     assert all(f"same as {first.caption}" in tile.text for tile in others)
 
 
+def test_equal_results_are_named_among_the_tiles_that_are_there(
+    qtbot: QtBot, real: MainWindow
+) -> None:
+    """A kind of noise was described as a strength, which is a number."""
+    real.session.set_filter("sliding_dct")
+    real.session.set_values("sliding_dct", {"sigma": 0.0})
+    sheet = _sheet(qtbot, real)
+    _vary(sheet, "noise")
+    qtbot.waitUntil(lambda: "makes no difference" in sheet.note.text())
+    other = next(tile for tile in sheet.tiles if tile.same and tile.isVisible())
+    qtbot.mouseClick(other, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: "current" in other.marks)
+    _vary(sheet, "strength")
+    current = next(tile for tile in sheet.tiles if "current" in tile.marks)
+    assert (current.caption, current.same) == ("Strength 100 %", "")
+    assert current.picture is not None
+    qtbot.waitUntil(lambda: "makes no difference" in sheet.note.text())
+    assert {tile.same for tile in sheet.tiles} == {"", "same as Strength 100 %"}
+
+
+def _vary(sheet: ContactSheet, name: str) -> None:
+    index = sheet.parameters.findData(name)
+    sheet.parameters.setCurrentIndex(index)
+    sheet.parameters.activated.emit(index)
+
+
 def test_filters_without_such_parameters_or_parts_say_so(qtbot: QtBot, real: MainWindow) -> None:
     sheet = _sheet(qtbot, real)
     real.session.set_filter("rotating_mask")

@@ -356,8 +356,8 @@ class ContactSheet(ToolWindow):
         self._compiling.stop()
         self._shown = request
         cells = self._cells = variants(request, parameter.name)
-        known = {
-            index: self._known[_key(each)]
+        known = {  # the one with the same result may not be among these tiles
+            index: replace(self._known[_key(each)], same=None)
             for index, each in enumerate(cells)
             if _key(each) in self._known
         }
