@@ -9,9 +9,10 @@ import pytest
 
 from kernelscope.backends.trial import exercises as module
 from kernelscope.backends.trial.exercises import SHAPES, Exercise, Grade, exercises, grade_of
-from kernelscope.backends.trial.parent import try_out
-from kernelscope.backends.trial.protocol import EMULATED, Ending, TrialJob
+from kernelscope.backends.trial.protocol import COMPILE_ONLY, Ending, TrialJob
 from kernelscope.base.errors import AppError
+from kernelscope.engine.control import CancelToken
+from kernelscope.gui.model.trials import TrialSubject, try_subject
 from tests.backends.emulated import needs_compiler
 from tests.pairs import in_turn
 
@@ -33,12 +34,18 @@ COUNTED = {
 
 @functools.cache
 def graded(exercise: Exercise, text: str) -> Grade:
-    job = TrialJob(
-        *(EMULATED, exercise.file, text, exercise.launch.kernel), reference=exercise.filter_id
+    names = exercise.file, text, exercise.launch.kernel
+    job = TrialJob(COMPILE_ONLY, *names)
+    subject = TrialSubject(
+        *("exercise", exercise.id, *names, {}),
+        works=exercise.works,
+        reference=exercise.filter_id,
     )
-    outcome = try_out(job, exercise.works())
-    assert outcome.report.ending is Ending.DONE, outcome.report
-    grade = grade_of(outcome, exercise.goal, tolerance=exercise.tolerance)
+    made = try_subject(subject, job, CancelToken(), lambda *_: None, graded=False)
+    assert made.outcome.report.ending is Ending.DONE, made.outcome.report
+    assert not made.unchecked
+    goal, tolerance = exercise.goal, exercise.tolerance
+    grade = grade_of(made.outcome, goal, (), made.memory, tolerance, made.loads)
     assert grade is not None
     return grade
 
@@ -79,12 +86,46 @@ def test_a_missing_barrier_is_a_wrong_result() -> None:
 @pytest.mark.slow
 def test_reads_are_counted_for_the_largest_picture() -> None:
     exercise = exercises()[0]
-    twice = exercise.solution.replace("int sum = 0;", "int sum = 0 * source[0];")
-    grade = graded(exercise, twice)
+    once_more = "int sum = 0 * *(const volatile Cell*)source;"
+    grade = graded(exercise, exercise.solution.replace("int sum = 0;", once_more))
     assert grade.right == len(SHAPES)
     assert grade.loads == pytest.approx(10)
     assert not grade.passed
     assert "reads 10 cells a pixel" in str(grade)
+
+
+@needs_compiler
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("text", "old", "new", "loads"),
+    [
+        pytest.param("solution", "unsigned char tile", "Cell tile", 340 / 256, id="tile of cells"),
+        pytest.param(
+            "starter",
+            "sum += source[row + clamped(x + t, picture.width)]",
+            "sum += ((const unsigned char*)source)[row + clamped(x + t, picture.width)]",
+            9,
+            id="plain pointer",
+        ),
+        pytest.param(
+            "starter",
+            "sum += source[row + clamped(x + t, picture.width)]",
+            "{ Cell c; memcpy(&c, source + row + clamped(x + t, picture.width), 1); sum += c; }",
+            9,
+            id="memcpy",
+        ),
+    ],
+)  # fmt: skip
+def test_reads_count_by_the_memory_not_by_the_type(
+    text: str, old: str, new: str, loads: float
+) -> None:
+    exercise = exercises()[1]
+    source = getattr(exercise, text)
+    assert old in source
+    grade = graded(exercise, source.replace(old, new))
+    assert grade.right == len(SHAPES)
+    assert grade.loads == pytest.approx(loads)
+    assert grade.passed is (loads <= 1.5)
 
 
 @each

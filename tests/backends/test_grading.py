@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -45,3 +47,9 @@ def test_a_kernel_that_is_right_shows_its_first_case() -> None:
     assert found.worst.wrong.shape == (1, 1)
     assert str(found) == "Right on all 4 pictures."
     assert found.passed
+
+
+def test_a_kernel_whose_reads_were_not_counted_does_not_reach_a_goal() -> None:
+    found = replace(grade({}), goal=1.5)
+    assert not found.passed
+    assert str(found) == ("Right on all 4 pictures. Its reads from global memory were not counted.")

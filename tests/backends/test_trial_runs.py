@@ -251,8 +251,8 @@ def test_a_kernel_writes_nowhere_else_and_has_no_network(tmp_path: Path) -> None
         (tmp_path / "old").write_text("kept")
         seen = " || ".join(attempts).replace("OUT", str(tmp_path))
         first = "blockIdx.x + blockIdx.y + threadIdx.x + threadIdx.y == 0"
-        code = f"#ifdef KERNELSCOPE_TRIAL\nif ({first} && ({seen})) __trap();\n#endif"
-        declared = '#ifdef KERNELSCOPE_TRIAL\nextern "C" int socket(int, int, int);\n#endif\n'
+        code = f"#ifndef __CUDACC__\nif ({first} && ({seen})) __trap();\n#endif"
+        declared = '#ifndef __CUDACC__\nextern "C" int socket(int, int, int);\n#endif\n'
         outcome = tried(declared + with_code(code), run=PATIENCE)
         assert [path.name for path in tmp_path.iterdir()] == ["old"]
         assert (tmp_path / "old").read_text() == "kept"

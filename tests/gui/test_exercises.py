@@ -14,7 +14,7 @@ from pytestqt.qtbot import QtBot
 
 from kernelscope.backends.trial.exercises import exercises
 from kernelscope.backends.trial.parent import TrialOutcome
-from kernelscope.backends.trial.protocol import Ending, TrialJob, TrialReport
+from kernelscope.backends.trial.protocol import CHECKED, Ending, TrialJob, TrialReport
 from kernelscope.gui.model import trials
 from kernelscope.gui.model.kernel_edits import FIRST, Edits
 from kernelscope.gui.tools.code_view import CodeEditor, CodeView
@@ -62,8 +62,10 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
 
     def answer(job: TrialJob, *_: object, **__: object) -> TrialOutcome:
         pixels = np.zeros((10, 10, 1), np.uint8)
-        loads = (round(100 * made["a pixel"]),)
-        return TrialOutcome(TrialReport(Ending.DONE, loads=loads), ((pixels, pixels),))
+        if job.target == CHECKED:
+            loads = (round(100 * made["a pixel"]),)
+            return TrialOutcome(TrialReport(Ending.DONE, loads=loads))
+        return TrialOutcome(TrialReport(Ending.DONE), ((pixels, pixels),))
 
     monkeypatch.setattr(trials, "try_out", answer)
     return made

@@ -4,7 +4,7 @@ The emulated GPU runs kernels that were compiled with `checks.h`, which looks at
 finds reads and writes outside the arrays, reads of cells that nothing has written, indices beyond
 the size of an array, and races: two threads at one cell, one of them writing, with no barrier
 between them. Blocks run one after the other, but accesses of two blocks are never taken to be
-ordered.
+ordered. It also counts the bytes that are read of arrays in global memory.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import ctypes
 import functools
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Any
 
@@ -31,6 +31,7 @@ from kernelscope.base.errors import AppError, DeviceUnavailable
 from kernelscope.engine.context import RunContext
 from kernelscope.engine.control import CancelToken
 from kernelscope.schema.launch import CudaTask, Launch
+from kernelscope.traffic.trace import MemorySpace
 
 _MOST_FINDINGS = 64
 
@@ -92,7 +93,8 @@ class _CheckedRegion(ctypes.Structure):
         ("start", ctypes.c_void_p),
         ("bytes", ctypes.c_size_t),
         ("written", ctypes.c_void_p),
-        ("shared", ctypes.c_int),
+        ("read", ctypes.c_uint64),
+        ("space", ctypes.c_int),
     )
 
 
@@ -115,15 +117,19 @@ class _Array:
     name: str
     start: int
     written: NDArray[np.uint8]
-    shared: bool = False
+    space: MemorySpace = MemorySpace.GLOBAL
 
 
 class CheckedBackend(EmulatorBackend):
-    """An emulated GPU that looks at every access, far slower; `findings` are of all runs."""
+    """An emulated GPU that looks at every access, far slower.
+
+    `findings` and `read`, bytes of global memory, are of all runs.
+    """
 
     def __init__(self, compiler: HostCompiler | None = None) -> None:
         super().__init__(compiler, threads=1)
         self.findings: list[Finding] = []
+        self.read = 0
         self._written: dict[int, NDArray[np.uint8]] = {}
         self._memory: Memory | None = None
         self._symbols: dict[int, Symbols] = {}
@@ -178,26 +184,33 @@ class CheckedBackend(EmulatorBackend):
                 raise
         else:
             self.findings += _findings(library, launch.kernel, arrays, symbols)
+            library.checks_read.restype = ctypes.c_uint64
+            self.read += library.checks_read()
         finally:
             _begin(library, [])  # gives back the notes on each byte
 
     def _arrays(
         self, memory: Memory, launch: Launch, handed: Handed, symbols: Symbols
     ) -> Iterator[_Array]:
-        yield self._array("the source", memory.source, True)
+        space = MemorySpace.TEXTURE if launch.texture else MemorySpace.GLOBAL
+        texels = launch.texture_of[0] if launch.texture_of else None
+        source = self._array("the source", memory.source, True)
+        yield source if texels else replace(source, space=space)
         yield self._array("the output", memory.output, False)
         for name, table in handed.tables.items():
             yield self._array(name, table, True)
         for name, buffer in memory.scratch.items():
             given = launch.hand_over is not None and launch.hand_over.target == name
-            yield self._array(f"the buffer {name}", buffer, given)
+            planned = self._array(f"the buffer {name}", buffer, given)
+            yield replace(planned, space=space) if name == texels else planned
         for name, values in handed.constants.items():
             start, size = symbols.constants[name]
             written = np.zeros(size, np.uint8)
             written[: np.asarray(values).nbytes] = 1
-            yield _Array(f"the constant {name}", start, written)
+            yield _Array(f"the constant {name}", start, written, MemorySpace.CONSTANT)
         for name, (start, size) in symbols.shared.items():
-            yield _Array(f"the shared {name}", start, np.zeros(size, np.uint8), shared=True)
+            written = np.zeros(size, np.uint8)
+            yield _Array(f"the shared {name}", start, written, MemorySpace.SHARED)
 
     def _array(self, name: str, array: NDArray[Any], known: bool) -> _Array:
         start, size = array.ctypes.data, max(array.nbytes, 1)
@@ -212,7 +225,7 @@ class CheckedBackend(EmulatorBackend):
 def _begin(library: ctypes.CDLL, arrays: list[_Array]) -> None:
     regions = (_CheckedRegion * len(arrays))(
         *(
-            _CheckedRegion(each.start, each.written.size, each.written.ctypes.data, each.shared)
+            _CheckedRegion(each.start, each.written.size, each.written.ctypes.data, 0, each.space)
             for each in arrays
         )
     )

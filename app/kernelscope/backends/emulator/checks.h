@@ -11,14 +11,18 @@ namespace checks {
 
 #define QUIET __attribute__((no_sanitize("thread"), no_sanitize("undefined")))
 
+// The order of kernelscope.traffic.trace.MemorySpace.
+enum Space { GLOBAL, CONSTANT, SHARED, TEXTURE };
 enum Kind { OUTSIDE, UNINITIALISED, RACE_OF_WRITES, RACE_WITH_READ, INDEX };
 
-// An array. written: a byte for each of its bytes, 0 while nothing has been written there.
+// An array. written: a byte for each of its bytes, 0 while nothing has been written there. read: bytes
+// that were read of it in this launch.
 struct Region {
     const unsigned char* start;
     size_t bytes;
     unsigned char* written;
-    int shared;
+    uint64_t read;
+    int space;
 };
 struct Cell {
     unsigned writer, write_clock, reader[2], read_clock[2];
@@ -56,8 +60,9 @@ QUIET inline void begin_block(unsigned number)
     block_number = number;
     if (!block->known) block->known = (unsigned(*)[MOST_THREADS])calloc(MOST_THREADS, sizeof *block->known);
     for (int i = 0; i < region_count; ++i) {
-        if (regions[i].shared) memset(regions[i].written, 0, regions[i].bytes);
-        if (regions[i].shared || number == 0) forget(i);
+        const bool shared = regions[i].space == SHARED;
+        if (shared) memset(regions[i].written, 0, regions[i].bytes);
+        if (shared || number == 0) forget(i);
     }
     for (unsigned i = 0; i < block->count; ++i) {
         gate_of[i] = nullptr;
@@ -77,7 +82,7 @@ QUIET inline void dynamic_memory(void* memory, size_t bytes)
     }
     regions[0].start = (const unsigned char*)memory;
     regions[0].bytes = bytes;
-    regions[0].shared = 1;
+    regions[0].space = SHARED;
 }
 
 QUIET inline void arrive(const Gate& gate) { gate_of[current->number] = &gate; }
@@ -171,13 +176,14 @@ QUIET __attribute__((noinline)) inline void access(const void* pointer, size_t b
     if (here < block->stacks || here >= stacks_end) return;  // the scheduler
     int nearest = -1;
     for (int i = 0; i < region_count; ++i) {
-        const Region& region = regions[i];
+        Region& region = regions[i];
         if (at < region.start || at + bytes > region.start + region.bytes) {
             if (at + 4096 >= region.start && at < region.start + region.bytes + 4096) nearest = i;
             continue;
         }
         const size_t offset = at - region.start;
         bool known_bytes = true;
+        if (!write) region.read += bytes;
         for (size_t k = 0; k < bytes; ++k) {
             known_bytes &= region.written[offset + k];
             if (write) region.written[offset + k] = 1;
@@ -205,6 +211,18 @@ QUIET __attribute__((noinline)) inline void touch(const void* at, size_t bytes)
 }  // namespace checks
 }  // namespace emulator
 
+// In place of memcpy and memmove, which the compiler does not mark.
+QUIET __attribute__((noinline)) inline void* watched_copy(void* to, const void* from, size_t bytes)
+{
+    if (!bytes) return to;
+    emulator::checks::access(from, bytes, false, __builtin_return_address(0));
+    emulator::checks::access(to, bytes, true, __builtin_return_address(0));
+    return memmove(to, from, bytes);
+}
+namespace std {
+using ::watched_copy;
+}
+
 #ifndef CHECKS_ELSEWHERE  // in an object that is linked
 #define CALLED extern "C" EXPORTED QUIET
 #define FROM __builtin_return_address(0)
@@ -223,6 +241,15 @@ CALLED int checks_begin(const emulator::checks::Region* given, int count)
         if (!cells[region_count]) return 0;
     }
     return 1;
+}
+// Bytes that the launch has read of arrays in global memory.
+CALLED uint64_t checks_read()
+{
+    using namespace emulator::checks;
+    uint64_t sum = 0;
+    for (int i = 0; i < region_count; ++i)
+        if (regions[i].space == GLOBAL) sum += regions[i].read;
+    return sum;
 }
 CALLED int checks_findings(emulator::checks::Finding* copies)
 {
@@ -264,3 +291,5 @@ CALLED void __ubsan_handle_out_of_bounds(void* place, void* index)
 #undef CALLED
 #undef FROM
 #endif
+#define memcpy watched_copy
+#define memmove watched_copy

@@ -93,12 +93,6 @@ def faults_beside(name: str, before: NDArray[np.uint8], after: NDArray[np.uint8]
 
 _MOST_THREADS = 4  # each reserves a quarter of a gigabyte for the stacks of a block
 
-_COUNTER = """\
-#define KERNELSCOPE_TRIAL
-extern "C" __attribute__((visibility("default"))) unsigned long long trial_loads;
-unsigned long long trial_loads;  // cells of pictures, see exercise.cuh
-"""
-
 PRELUDE = """\
 namespace trial {
 // Threads of a block that wait at different lines would hang a card, or mix up data.
@@ -155,7 +149,6 @@ def try_out(job: TrialJob, folder: Path, progress: StageNotes) -> TrialReport:
             for file, launch in zip(trial.files, trial.plan.launches, strict=True)
         ]
 
-    loads: list[int] = []
     try:
         for number in range(job.cases):
             case = CaseFiles(folder, number)
@@ -165,11 +158,8 @@ def try_out(job: TrialJob, folder: Path, progress: StageNotes) -> TrialReport:
                 case.save("reference", output)
             with progress.stage(TrialStage.COMPILE):
                 own = libraries(plan, own=True)
-            before = [_loads(each).value for each in own]
             with progress.stage(TrialStage.RUN):
                 output, faults = _run(plan, own, source)
-            after = [_loads(each).value for each in own]
-            loads.append(sum(after) - sum(before))
             if faults:
                 return _fault(checked, " ".join(faults), _HINT_OUTSIDE)
             case.save("output", output)
@@ -178,7 +168,7 @@ def try_out(job: TrialJob, folder: Path, progress: StageNotes) -> TrialReport:
         return replace(checked, ending=Ending.NOT_COMPILED, messages=(*found, *checked.messages))
     except DeviceUnavailable as error:
         return _fault(checked, error.message, _HINT_BARRIER)
-    return replace(checked, seconds=progress.seconds, loads=tuple(loads))
+    return replace(checked, seconds=progress.seconds)
 
 
 class Kernels:
@@ -212,12 +202,7 @@ class Kernels:
 
 
 def kernels(compiler: HostCompiler) -> Kernels:
-    return Kernels(compiler, _COUNTER + PRELUDE)
-
-
-def _loads(library: ctypes.CDLL) -> ctypes.c_ulonglong:
-    """Return the counter of cells that the kernels of a library have read."""
-    return ctypes.c_ulonglong.in_dll(library, "trial_loads")
+    return Kernels(compiler, PRELUDE)
 
 
 _HINT_BARRIER = (
@@ -287,18 +272,21 @@ _HINTS = {
 
 
 def check(job: TrialJob, folder: Path, progress: StageNotes) -> TrialReport:
-    """Run a kernel on each picture of the job and report its faults in memory."""
+    """Run a kernel on each picture of the job; report its faults in memory, or its reads of it."""
     checks = _Checks(job, _compiler(), progress)
+    loads = []
     for number in range(job.cases):
         case = CaseFiles(folder, number)
+        source, before = case.source(), checks.read
         try:
-            checks.check(case.plan(), case.source())
+            checks.check(case.plan(), source)
         except CompileError as error:
             return TrialReport(Ending.NOT_COMPILED, error.message)
         except DeviceUnavailable as error:  # a barrier, which the trial itself reports
             return TrialReport(Ending.FAULT, error.message)
+        loads.append((checks.read - before) // source.itemsize)
     if not checks.findings:
-        return TrialReport(Ending.DONE, seconds=progress.seconds)
+        return TrialReport(Ending.DONE, seconds=progress.seconds, loads=tuple(loads))
     found = merged(checks.findings)
     messages = dict.fromkeys(map(_message, found))
     first = found[0]

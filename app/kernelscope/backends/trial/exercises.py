@@ -5,7 +5,7 @@ A kernel is graded by how many cases are right, and by how many cells it reads.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cache, cached_property
 from pathlib import Path
@@ -191,7 +191,8 @@ class Grade:
     """The comparison of a kernel with the program's own in each case."""
 
     comparisons: tuple[Comparison, ...]
-    loads: float = 0.0  # cells read from global memory for each pixel of the largest case
+    loads: float | None = None
+    """Cells read from global memory for each pixel of the largest case, if they were counted."""
     goal: float | None = None  # most of those that are allowed
     titles: tuple[str, ...] = ()  # of the cases; there may be none, or empty ones
     memory: str = ""  # the fault of its accesses to memory, in a sentence; empty if none was found
@@ -220,8 +221,8 @@ class Grade:
 
     @property
     def reached(self) -> bool:
-        """Whether it reads no more than the goal allows."""
-        return self.goal is None or self.loads <= self.goal
+        """Whether it certainly reads no more than the goal allows."""
+        return self.goal is None or (self.loads is not None and self.loads <= self.goal)
 
     @property
     def passed(self) -> bool:
@@ -251,12 +252,13 @@ class Grade:
         if any(self.titles) and self.goal is None:
             return f"{'R' if self.memory else 'Passed: r'}ight in {cases} of {cases} cases."
         text = f"Right on all {cases} pictures."
-        if self.goal is None:
+        if self.goal is None or self.memory:
             return text
+        if self.loads is None:
+            return f"{text} Its reads from global memory were not counted."
         reads = f"{self.loads:.3g} cells a pixel from global memory"
         if self.reached:
-            passed = "Passed. " if self.passed else ""
-            return f"{passed}{text} It reads {reads}; the goal is at most {self.goal:.3g}."
+            return f"Passed. {text} It reads {reads}; the goal is at most {self.goal:.3g}."
         return f"{text} But it reads {reads}; the goal is at most {self.goal:.3g}."
 
 
@@ -266,8 +268,11 @@ def grade_of(
     titles: tuple[str, ...] = (),
     memory: str = "",
     tolerance: int = 0,
+    loads: Sequence[int] = (),
 ) -> Grade | None:
     """Return the grade of a trial, in which pixels may differ by `tolerance` levels.
+
+    - `loads`: for each case the cells read from global memory; none if they were not counted.
 
     None if nothing ran to its end.
     """
@@ -276,6 +281,5 @@ def grade_of(
     comparisons = tuple(compare(*result, tolerance) for result in outcome.results)
     sizes = [each.wrong.size for each in comparisons]
     largest = sizes.index(max(sizes))
-    loads = outcome.report.loads
-    count = loads[largest] / sizes[largest] if len(loads) == len(sizes) else 0.0
+    count = loads[largest] / sizes[largest] if len(loads) == len(sizes) else None
     return Grade(comparisons, count, goal, titles, memory, outcome.report.device)

@@ -203,8 +203,8 @@ class TrialReport:
     """The assembler's report for each architecture that was compiled for."""
     seconds: Mapping[str, float] = field(default_factory=dict)  # time of each stage in the process
     loads: tuple[int, ...] = ()
-    """For each case the cells of the picture that were read from global memory, where the kernel's
-    types count them."""
+    """For each case the reads from global memory, in cells of the picture, where the accesses to
+    memory were checked and are right."""
     times: Mapping[str, float] = field(default_factory=dict)
     """Median seconds of kernels on a card, by their names."""
     device: str = ""  # name of the card that it ran on; empty for the emulated GPU

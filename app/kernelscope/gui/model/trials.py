@@ -198,6 +198,8 @@ class Tried:
     place: str = ""  # the case in which it was stopped, as a sentence; or empty
     memory: str = ""  # the fault of its accesses to memory, in a sentence; or empty
     findings: tuple[CompilerMessage, ...] = ()  # the wrong accesses, at their lines
+    loads: tuple[int, ...] = ()
+    """For each case the cells read from global memory, if its accesses were checked in all."""
     unchecked: str = ""  # why its accesses to memory were not checked, as a sentence; or empty
     versions: tuple[Version, ...] = ()  # the kernel in each case, for a look at single pixels
 
@@ -309,6 +311,8 @@ def _checked(
     report = try_out(replace(job, target=CHECKED), cases, _CHECK_LIMITS, token).report
     if report.messages:
         return replace(tried, memory=f"{report.text} {report.hint}", findings=report.messages)
-    if report.ending is Ending.DONE or tried.outcome.report.ending is not Ending.DONE:
+    if report.ending is Ending.DONE:
+        return tried if subject.small else replace(tried, loads=report.loads)
+    if tried.outcome.report.ending is not Ending.DONE:
         return tried
     return replace(tried, unchecked=f"Its accesses to memory were not checked: {report.text}")

@@ -576,7 +576,7 @@ class EditPanel(QWidget):
         goal, tolerance = None, 0
         if self._subject is not None:
             goal, tolerance = self._subject.goal, self._subject.tolerance
-        grade = grade_of(outcome, goal, tried.titles, tried.memory, tolerance)
+        grade = grade_of(outcome, goal, tried.titles, tried.memory, tolerance, tried.loads)
         comparison = grade.worst if grade is not None else None
         if grade is not None:
             text = str(grade) + (f" {counts.capitalize()}." if counts else "")
