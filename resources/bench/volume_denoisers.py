@@ -148,7 +148,7 @@ def stacks() -> str:
 PSNR in dB and SSIM of all voxels, of 160×160×16 with blurred blobs and filaments. The column
 *photons* has their number where it is brightest; gain is in levels per photon, read noise and black
 are in levels; black 0 and white of bytes clip. All is estimated from the noisy stack: one sigma, or
-gain and read noise.
+the gain and the noise of the darkest level.
 
 """
         + "\n".join(lines)

@@ -117,7 +117,7 @@ def psnr(voxels: Stack, wanted: Stack, white: float) -> float:
         every=2,
     ),
 )
-def test_finds_gain_and_read_noise(camera: Any, seed: int) -> None:
+def test_finds_gain_and_the_noise_of_the_darkest_level(camera: Any, seed: int) -> None:
     """To 10 % the gain, and to 5 % the variance of the background, whatever is clipped."""
     top = 4095 if camera[1] == 5 else None  # of twelve bits
     photons, gain, read, black, dtype = camera
@@ -130,11 +130,11 @@ def test_finds_gain_and_read_noise(camera: Any, seed: int) -> None:
     dark = found.gain * (black + background * gain) + offset
     assert dark == pytest.approx(gain**2 * background + read**2, rel=0.05)
     assert 1 <= found.excess < 1.15
-    if black or dtype == "float32":  # photons of the background count as read-out
-        assert found.black == pytest.approx(black + background * gain, rel=0.05)
-        assert found.read_noise == pytest.approx(np.sqrt(dark), rel=0.05)
+    if black or dtype == "float32":
+        assert found.darkest == pytest.approx(black + background * gain, rel=0.05)
+        assert found.darkest_sigma == pytest.approx(np.sqrt(dark), rel=0.05)
     else:
-        assert found.read_noise < 0.35 * gain + 1.5 * read
+        assert found.darkest_sigma < 0.35 * gain + 1.5 * read
 
 
 @pytest.mark.parametrize(
@@ -168,7 +168,7 @@ def test_borders_without_data_do_not_count() -> None:
     noisy[:, :50] = noisy[:, :, :30] = 0
     found = find_photons(noisy)
     assert found.gain == pytest.approx(2.17, rel=0.15)
-    assert found.black == pytest.approx(100 + 2 * 2.17, rel=0.05)
+    assert found.darkest == pytest.approx(100 + 2 * 2.17, rel=0.05)
 
 
 @pytest.mark.parametrize("sigma", in_turn([2, 5, 10, 20], every=3))
@@ -223,7 +223,7 @@ def test_more_decibels_than_with_one_sigma(filter_id: str, least: float) -> None
     wanted = np.minimum(10 + 200 * lit, 255)
     results = [run(scan(noisy), filter_id, noise=each) for each in ("auto", "camera", "gaussian")]
     noise = find_photons(noisy)
-    numbers = f"gain {noise.gain:.3g} levels per photon, read noise {noise.read_noise:.3g} levels"
+    numbers = f"gain {noise.gain:.3g} levels per photon, sigma {noise.darkest_sigma:.3g} at the "
     assert any(numbers in notice for notice in results[0].notices)
     assert results[0].estimates["noise"] == "camera"
     assert results[0].estimates["sigma"] == pytest.approx([noise.sigma])
@@ -251,7 +251,7 @@ def test_a_map_of_the_noise_follows_the_light(
     noisy = stack(100, 2.17, 3.5, 100, "uint16")
     wanted = np.sqrt(2.17**2 * 100 * light() + 3.5**2)
     flat = np.random.default_rng(4).normal(50, 3, noisy.shape).astype("float32")
-    camera = "camera noise: gain 2.09 levels per photon, read noise 4.69 levels, black 104, sure"
+    camera = "camera noise: gain 2.09 levels per photon, sigma 4.69 at the darkest level, 104, sure"
 
     def show(voxels: Stack, microscope: bool, **values: str) -> tuple[Stack, str]:
         shown, settings = filters.diagnostic(filter_id, given | values, microscope)
@@ -288,8 +288,8 @@ def test_each_channel_has_noise_of_its_own() -> None:
     for number, each in enumerate(stacks[:2]):
         sigmas, noise = photon_sigmas(together.request, number), find_photons(each)
         assert sigmas is not None
-        found = sigmas(np.array([noise.black + 100 * noise.gain], np.float32))
-        assert found == pytest.approx(math.hypot(10 * noise.gain, noise.read_noise), rel=1e-3)
+        found = sigmas(np.array([noise.darkest + 100 * noise.gain], np.float32))
+        assert found == pytest.approx(math.hypot(10 * noise.gain, noise.darkest_sigma), rel=1e-3)
     assert photon_sigmas(together.request, 2) is None
     two = replace(together.request, then=(RunSettings(Step.create("volume_dct")),))
     assert photon_sigmas(two, 0) is None, "the residual is that of both steps"
@@ -298,7 +298,7 @@ def test_each_channel_has_noise_of_its_own() -> None:
 def test_changes_of_the_darkest_voxels_are_measured_in_a_sigma_as_well() -> None:
     found = find_photons(stack(20, 10, 5, 10, "uint8"))
     noise = StackNoise(replace(found.model, offsets=(0.0,)), white=250)
-    assert noise.read_noise == 0
+    assert noise.darkest_sigma == 0
     assert noise.sigmas_at(np.zeros(1, np.float32)) == pytest.approx(250e-6)
     assert (noise.sigmas_around(np.zeros((3, 4, 5), np.uint8), deep=True) > 0).all()
 

@@ -4,13 +4,15 @@ The noise of such a stack has the variance a · level + b. With a black level, t
 
     a = gain, in levels per photon;    b = read noise² - gain · black
 
-Both are found from blocks of 8×8 voxels within slices. Noise is measured by differences of the
-fourth order along both axes, which the blur of a microscope does not pass, in the calmest blocks of
-each part by brightness; most of a stack may be background, so that parts are equal in brightness
-and not in size. A line through the parts has a and b. Saturated parts do not count, nor such as lie
-apart from the line: where the read-out of the background was clipped at 0, or structure is as fine
-as noise. Edges that no optics blurred, as those of simulated cells, add to the noise of most parts
-and take from none: there the line is the lowest one that ends in a bright part without structure.
+Where there is light everywhere, its photons and the read-out look the same: read noise and black
+are not known, but the noise at the darkest level is. Both are found from blocks of 8×8 voxels
+within slices. Noise is measured by differences of the fourth order along both axes, which the blur
+of a microscope does not pass, in the calmest blocks of each part by brightness; most of a stack may
+be background, so that parts are equal in brightness and not in size. A line through the parts has a
+and b. Saturated parts do not count, nor such as lie apart from the line: where the read-out of the
+background was clipped at 0, or structure is as fine as noise. Edges that no optics blurred, as
+those of simulated cells, add to the noise of most parts and take from none: there the line is the
+lowest one that ends in a bright part without structure.
 
 Source: after Foi, Trimeche, Katkovnik and Egiazarian, "Practical Poissonian-Gaussian noise modeling
 and fitting for single-image raw-data", IEEE Transactions on Image Processing 17, 2008.
@@ -83,14 +85,14 @@ class StackNoise:
 
     model: NoiseModel  # where the brightest voxel is 1
     white: float  # that voxel
-    black: float = 0.0  # the level of no light, or the darkest one: read noise is measured there
+    darkest: float = 0.0  # level; 0 where zeros are frequent
     excess: float = 1.0
     """Standard deviation of the noise after Anscombe's transform, which makes it 1 for many photons
     and up to 1.2 for a few beside the read-out."""
 
     def in_unit(self, factor: float) -> StackNoise:
         """Return the noise of voxels that are multiplied by `factor`."""
-        return replace(self, white=self.white * factor, black=self.black * factor)
+        return replace(self, white=self.white * factor, darkest=self.darkest * factor)
 
     @property
     def is_photons(self) -> bool:
@@ -107,15 +109,15 @@ class StackNoise:
         return self.model.slopes[0] * self.white
 
     @property
-    def read_noise(self) -> float:
-        """The standard deviation at black, in levels."""
+    def darkest_sigma(self) -> float:
+        """The standard deviation at the darkest level: read-out, and photons if there are any."""
         offset = self.model.offsets[0] * self.white**2
-        return math.sqrt(max(self.gain * self.black + offset, 0.0))
+        return math.sqrt(max(self.gain * self.darkest + offset, 0.0))
 
     def sigmas_at(self, levels: NDArray[Any]) -> NDArray[np.float32]:
         """Return sigma at each level; it is not 0, since changes are measured in it."""
         offset = self.model.offsets[0] * self.white**2
-        least = max(self.read_noise, 1e-6 * self.white) ** 2
+        least = max(self.darkest_sigma, 1e-6 * self.white) ** 2
         variances = np.float32(self.gain) * levels + np.float32(offset)
         sigmas: NDArray[np.float32] = np.sqrt(np.maximum(variances, least))
         return sigmas
@@ -142,16 +144,16 @@ class StackNoise:
 
 
 def in_words(noises: Sequence[StackNoise]) -> str:
-    """Return gain, read noise and black of photons in levels, with those of each volume."""
+    """Return the gain and the noise at the darkest level, with those of each volume."""
 
     def numbers(values: Iterable[float]) -> str:
         return "; ".join(dict.fromkeys(f"{value:.3g}" for value in values))
 
     sure = "sure" if all(each.model.sure for each in noises) else "not sure"
     return (
-        f"camera noise: gain {numbers(each.gain for each in noises)} levels per photon, read "
-        f"noise {numbers(each.read_noise for each in noises)} levels, black "
-        f"{numbers(each.black for each in noises)}, {sure}"
+        f"camera noise: gain {numbers(each.gain for each in noises)} levels per photon, "
+        f"sigma {numbers(each.darkest_sigma for each in noises)} at the darkest level, "
+        f"{numbers(each.darkest for each in noises)}, {sure}"
     )
 
 
@@ -196,7 +198,7 @@ def find_photons(volume: NDArray[Any], *, must: bool = False) -> StackNoise:
         (line.offset / white**2,),
         sure=line.is_sure,
     )
-    found = StackNoise(model, white, line.black)
+    found = StackNoise(model, white, line.darkest)
     made = found.steps(volume.dtype, found.sigma).forward(_rows(strips.astype(volume.dtype)))
     _, noise, spread = _noise_of(made.reshape(strips.shape))
     stable = _parts(blocks._replace(noise=noise, spread=spread).of(varied))
@@ -305,7 +307,7 @@ def _parts(blocks: _StackBlocks) -> _Parts | None:
 class _NoiseLine(NamedTuple):
     slope: float
     offset: float
-    black: float
+    darkest: float
     is_steep: bool
     is_sure: bool
 
@@ -337,11 +339,11 @@ def _line(parts: _Parts, unsigned: bool) -> _NoiseLine | None:
     ends = line[weights > 0]
     steep, close = float(ends[-1] / ends[0]), float(np.median(away) / max(np.median(apart), 1e-9))
     certain = slope * math.sqrt(float(across))
-    black = 0.0 if zero_is_black else float(mean[0])
+    darkest = 0.0 if zero_is_black else float(mean[0])
     return _NoiseLine(
         slope,
         offset,
-        black,
+        darkest,
         steep >= _STEEP and close <= _CLOSE and certain >= _CERTAIN,
         steep > 2 * _STEEP and close <= _CLOSE / 2 and certain >= 2 * _CERTAIN,
     )
@@ -352,7 +354,7 @@ def _lowest_line(parts: _Parts, unsigned: bool) -> _NoiseLine | None:
 
     Clipping took noise from parts of many zeros: from there white noise would rise as well.
     """
-    black = 0.0 if unsigned and parts.zeros[0] > _TRUE_BLACK else float(parts.mean[0])
+    darkest = 0.0 if unsigned and parts.zeros[0] > _TRUE_BLACK else float(parts.mean[0])
     used = parts.zeros < _ZEROS
     if np.count_nonzero(used) < 3:
         return None
@@ -370,7 +372,7 @@ def _lowest_line(parts: _Parts, unsigned: bool) -> _NoiseLine | None:
             starts = at[0] == 0
     if best is None or not starts or best[2][-1] < _LOWEST_STEEP * best[2][0]:
         return None
-    return _NoiseLine(best[0], best[1], black, is_steep=True, is_sure=False)
+    return _NoiseLine(best[0], best[1], darkest, is_steep=True, is_sure=False)
 
 
 # Steps around a filter ----------------------------------------------------------------
