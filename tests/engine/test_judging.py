@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import queue
-import threading
-
 import numpy as np
 import pytest
 
 from kernelscope.backends.cpu import CpuBackend
 from kernelscope.base.errors import Cancelled
-from kernelscope.engine import run
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.request import Request
 from kernelscope.engine.run import execute
-from kernelscope.engine.worker import Event, Finished, Stopped, Worker
 from kernelscope.images.image import Image
 from kernelscope.images.judging import colours
 from kernelscope.images.judging.metrics import judge
 from kernelscope.schema.borders import Border
 from tests.engine.fakes import FakeBackend
-from tests.patience import PATIENCE
 
 
 def noisy(*shape: int, dtype: str = "uint8", seed: int = 0) -> Image:
@@ -97,31 +91,3 @@ def test_cancel_stops_judging() -> None:
     request = Request.create(noisy(30, 20), "mean", reference=flat(30, 20))
     with pytest.raises(Cancelled):
         execute(request, {"cpu": FakeBackend()}, token, progress)
-
-
-def test_a_later_request_stops_judging(monkeypatch: pytest.MonkeyPatch) -> None:
-    judging, replaced = threading.Event(), threading.Event()
-
-    def wait_first(*arguments):
-        judging.set()
-        assert replaced.wait(PATIENCE)
-        return judge(*arguments)
-
-    monkeypatch.setattr(run, "judge", wait_first)
-    events: queue.Queue[Event] = queue.Queue()
-    worker = Worker({"cpu": FakeBackend()}, events.put)
-    first, second = (
-        Request.create(noisy(30, 20), "mean", reference=reference)
-        for reference in (flat(30, 20), None)
-    )
-    worker.submit(first)
-    assert judging.wait(PATIENCE)
-    worker.submit(second)
-    replaced.set()
-    ends = []
-    while len(ends) < 2:
-        event = events.get(timeout=PATIENCE)
-        if isinstance(event, Stopped | Finished):
-            ends.append((type(event), event.request))
-    worker.close()
-    assert ends == [(Stopped, first), (Finished, second)]

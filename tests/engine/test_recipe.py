@@ -80,11 +80,6 @@ def test_every_filter_can_be_kept(spec: FilterSpec) -> None:
     assert Recipe.from_json(recipe.to_json()) == recipe
 
 
-def test_what_is_left_out_has_its_default() -> None:
-    (step,) = Recipe.from_json(text({"filter": "median"})).steps
-    assert step == Step.create("median", {"size": 3}, border=Border.REFLECT)
-
-
 def test_a_file_keeps_the_defaults_of_its_time() -> None:
     """Version 1 clipped negative results of Laplace by default."""
     laplace = {"filter": "laplace"}
@@ -171,14 +166,12 @@ def test_what_is_no_recipe(content: str, message: str) -> None:
         ({"filter": "blur"}, "steps[1].filter: There is no filter “blur”. Use one of "),
         ({"filter": "mean", "gray": True}, 'steps[1]: there is no field "gray". Use filter, '),
         ({"filter": "mean", "axis": "t"}, 'steps[1].axis: expected one of z, y, x, found "t".'),
-        ({"filter": "mean", "axis": 1}, "steps[1].axis: expected one of z, y, x, found 1."),
         ({"filter": "mean", "grey": 1}, "steps[1].grey: expected true or false, found 1."),
         (
             {"filter": "mean", "border": "soft"},
             "steps[1].border: Mean has no border “soft”",
         ),
         ({"filter": "mean", "border": None}, "steps[1].border: expected text, found null."),
-        ({"filter": "mean", "border": ["wrap"]}, "steps[1].border: expected text, found a list."),
         (
             {"filter": "gaussian-noise", "border": "wrap"},
             "has no border “wrap”. Use one of reflect",
@@ -192,20 +185,12 @@ def test_what_is_no_recipe(content: str, message: str) -> None:
             {"filter": "mean", "parameters": {"size": 4}},
             "steps[1].parameters.size: Mask size: 4 is even. A mask needs a centre: use 3 or 5.",
         ),
-        ({"filter": "mean", "parameters": {"size": "3"}}, "'3' is not a whole number"),
-        ({"filter": "mean", "parameters": {"size": 3.0}}, "3.0 is not a whole number"),
-        ({"filter": "mean", "parameters": {"size": True}}, "True is not a whole number"),
         ({"filter": "mean", "parameters": {"size": "estimate"}}, "is not a whole number"),
-        (
-            {"filter": "gaussian-noise", "parameters": {"variance": 2}},
-            "steps[1].parameters.variance: Variance: 2 is out of range. Use 0 to 1.",
-        ),
         (
             {"filter": "gaussian-noise", "parameters": {"variance": 10**400}},
             "expected a number up to",
         ),
         ({"filter": "gaussian-noise", "parameters": {"variance": float("nan")}}, "not a finite"),
-        ({"filter": "sobel", "parameters": {"form": "max"}}, "steps[1].parameters.form: "),
         (
             {"filter": "mask", "parameters": {"mask": [[1]]}},
             "mask: expected text, found a list.",

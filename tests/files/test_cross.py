@@ -186,6 +186,7 @@ def test_dicom(tmp_path: Path, face: Any, target: str, dtype: str):
     assert made.affine is not None
     assert source.affine is not None
     np.testing.assert_array_equal(made.voxels, ks.median(array, axis="z"))
+    assert made.voxels.dtype == source.voxels.dtype
     np.testing.assert_allclose(made.affine, source.affine, rtol=1e-6)
     assert made.spacing == pytest.approx((2.5, 0.5, 0.75))
     assert made.orientation == source.orientation

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import imagecodecs
-import nibabel
 import numpy as np
 import pydicom
 import pytest
@@ -158,16 +157,6 @@ class TestSeries:
 
     def test_orientation(self, series):
         assert read_volume(series()).orientation == "LPS"
-
-    def test_saved_as_nifti_with_type_and_place(self, series, tmp_path):
-        volume = read_volume(series(dtype=np.int16))
-        image = nibabel.load(write_volume(volume, tmp_path / "a.nii.gz"))
-        np.testing.assert_array_equal(np.asarray(image.dataobj).T, volume.voxels)
-        assert image.affine is not None
-        assert volume.affine is not None
-        np.testing.assert_allclose(image.affine, volume.affine, atol=1e-5)
-        assert image.get_data_dtype() == volume.voxels.dtype
-        assert image.header.get_zooms() == pytest.approx((0.75, 0.5, 2.5))
 
     def test_tilted_gantry_shears(self, folder, tmp_path):
         for index in range(3):

@@ -113,34 +113,6 @@ def test_tuned_takes_a_quicker_level_for_a_small_picture(
         assert plan_at(filter_id, "tuned", 64, parameters).launches[0].kernel.endswith("_tuned")
 
 
-@together(
-    ("filter_id", "parameters", "least"),
-    [
-        ("mask", {}, 949),  # 949 * 949 is the first square above 900,000
-        ("mask", {"mask": (tuple(range(1, 12)),) * 11}, 949),
-        ("mask", {"mask": (tuple(range(1500, 1509)),) * 9}, 1024),  # tensor cores, 2**20
-        ("mask", {"mask": (tuple(range(500, 515)),) * 15}, 1024),
-        ("mask", {"mask": (tuple(range(9000, 9015)),) * 15}, 1024),  # of 64 bits
-        ("weighted_mean", {"size": 3}, 949),
-        ("weighted_mean", {"size": 15}, 693),  # 480,000: separable
-        ("sobel", {"form": "single"}, 949),
-        ("rotating_mask", {}, 448),
-        ("mean", {"size": 3}, 1000),  # 9,000,000 cells, nine of them for a sample
-        ("mean", {"size": 15}, 200),
-        ("threshold_mean", {"size": 3}, 1000),
-        ("median", {"size": 11}, 204),  # 40,000,000 comparisons, eight for each cell
-    ],
-)
-def test_from_which_size_on_the_tuned_kernel_runs(
-    filter_id: str, parameters: dict[str, Any], least: int
-) -> None:
-    before, after = (plan_at(filter_id, "tuned", side, parameters) for side in (least - 1, least))
-    assert not before.launches[0].kernel.endswith("_tuned")
-    assert before.notice
-    assert after.launches[0].kernel == f"{filter_id}_tuned"
-    assert not after.notice
-
-
 def planned(filter_id: str, side: int, *case: Any) -> Launch:
     """Return the only launch of level *tuned*; `case` is as that of `plan_at`."""
     channels, dtype, border, parameters = case
@@ -179,6 +151,24 @@ SPREAD = {"mask": (tuple(range(500, 515)),) * 15}
 @together(
     ("filter_id", "parameters", "dtype", "channels", "border", "least"),
     [
+        *(
+            (filter_id, parameters, "u1", 1, Border.REFLECT, least)
+            for filter_id, parameters, least in (
+                ("mask", {}, 949),  # 949 * 949 is the first square above 900,000
+                ("mask", {"mask": (tuple(range(1, 12)),) * 11}, 949),
+                ("mask", {"mask": (tuple(range(1500, 1509)),) * 9}, 1024),  # tensor cores, 2**20
+                ("mask", SPREAD, 1024),
+                ("mask", {"mask": (tuple(range(9000, 9015)),) * 15}, 1024),  # of 64 bits
+                ("weighted_mean", {"size": 3}, 949),
+                ("weighted_mean", {"size": 15}, 693),  # 480,000: separable
+                ("sobel", {"form": "single"}, 949),
+                ("rotating_mask", {}, 448),
+                ("mean", {"size": 3}, 1000),  # 9,000,000 cells, nine of them for a sample
+                ("mean", {"size": 15}, 200),
+                ("threshold_mean", {"size": 3}, 1000),
+                ("median", {"size": 11}, 204),  # 40,000,000 comparisons, eight for each cell
+            )
+        ),
         # 900,000 samples are 548 * 548 pixels in colour, 3,600,000 are 1096 * 1096.
         ("mask", {}, "u1", 3, Border.VALID, 1096 + 2),
         ("mask", {}, "u1", 3, Border.REFLECT, 548),
@@ -207,7 +197,7 @@ SPREAD = {"mask": (tuple(range(500, 515)),) * 15}
         ("mask", {"mask": (tuple(range(1500, 1509)),) * 9}, "u2", 3, Border.VALID, 1096 + 8),
     ],
 )
-def test_from_which_size_on_depends_on_type_channels_and_border(
+def test_from_which_size_on_the_tuned_kernel_runs(
     filter_id: str,
     parameters: dict[str, Any],
     dtype: str,
@@ -215,12 +205,15 @@ def test_from_which_size_on_depends_on_type_channels_and_border(
     border: Border,
     least: int,
 ) -> None:
-    kernels = [
-        planned(filter_id, side, channels, dtype, border, parameters).kernel
+    """It depends on type, channels and border as well."""
+    before, after = (
+        plan_at(filter_id, "tuned", side, parameters, channels, dtype, border)
         for side in (least - 1, least)
-    ]
-    assert not kernels[0].endswith("_tuned")
-    assert kernels[1] == f"{filter_id}_tuned"
+    )
+    assert not before.launches[0].kernel.endswith("_tuned")
+    assert before.notice
+    assert after.launches[0].kernel == f"{filter_id}_tuned"
+    assert not after.notice
 
 
 @together(
