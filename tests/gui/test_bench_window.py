@@ -780,6 +780,26 @@ def test_choices_begin_with_all_filters() -> None:
     assert stages == [f"Mean, mask size 3, {size}" for size in ("16×16", "32×32")]
 
 
+def test_grey_and_rgb_rows_are_drawn_apart(bench: BenchWindow) -> None:
+    """In the recorded ladder their bars lay over each other, with numbers that belonged to none."""
+    rows = load(RESOURCES / "bench" / "gpu-ladder-others.json").rows
+    assert {row.channels for row in rows if row.label == "Mean, mask size 3"} == {1, 3}
+    for plot in (Plot.BARS, Plot.SPEED_UP, Plot.TIME):
+        for choice in choices(plot, rows):
+            drawn = chart(plot, choice, rows, baseline="GPU global", waiting=False).series
+            for series in (each for each in drawn if not each.theirs):
+                places = [point.x for point in series.points]
+                assert len(places) == len(set(places)), (plot, choice, series.name)
+    grey = Selection("Mean, mask size 3")
+    assert {grey, Selection("Mean, mask size 3, RGB")} <= set(choices(Plot.TIME, rows))
+    tuned = chart(Plot.BARS, grey, rows, waiting=False).series[-1]
+    (mine,) = (each for each in rows if each.title == grey.title and each.level == "tuned")
+    assert tuned.points[0].y == pytest.approx(1e3 * np.median(mine.seconds))
+    bench.show_report(Report({}, TINY, rows))
+    lines = [tuple(line[:3]) for line in table(bench)]
+    assert len(lines) == len(set(lines))
+
+
 def test_speed_ups_are_over_the_baseline() -> None:
     rows = measured().rows
     choice = Selection("Mean, mask size 3")

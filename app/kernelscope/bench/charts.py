@@ -39,14 +39,14 @@ class Plot(StrEnum):
 @dataclass(frozen=True)
 class Selection:
     # Those of the rows, see `Row`; None for any.
-    label: str | None = None
+    title: str | None = None
     size: str | None = None
 
     def __str__(self) -> str:
-        return ", ".join(filter(None, (self.label or "All filters", self.size)))
+        return ", ".join(filter(None, (self.title or "All filters", self.size)))
 
     def has(self, row: Row) -> bool:
-        return self.label in (None, row.label) and self.size in (None, row.size)
+        return self.title in (None, row.title) and self.size in (None, row.size)
 
 
 @dataclass(frozen=True)
@@ -98,17 +98,17 @@ def choices(plot: Plot, rows: Iterable[Row]) -> list[Selection]:
     timed = [row for row in rows if row.seconds]
     if plot is Plot.ROOFLINE:
         points = [point.row for point in roofline(timed)]
-        labels = [Selection(label) for label in _distinct(row.label for row in points)]
-        return [Selection(), *labels] if len(labels) > 1 else labels
+        titles = [Selection(title) for title in _distinct(row.title for row in points)]
+        return [Selection(), *titles] if len(titles) > 1 else titles
     if plot is Plot.STAGES:
         carried = [row for row in timed if _is_carried(row)]
-        return list(dict.fromkeys(Selection(row.label, row.size) for row in carried))
-    labels = [Selection(label) for label in _distinct(row.label for row in timed)]
+        return list(dict.fromkeys(Selection(row.title, row.size) for row in carried))
+    titles = [Selection(title) for title in _distinct(row.title for row in timed)]
     if plot in (Plot.TIME, Plot.RATE):
-        return labels
+        return titles
     sizes = _distinct(row.size for row in timed)
-    together = [Selection(None, size) for size in sizes] if len(labels) > 1 else []
-    return together + labels
+    together = [Selection(None, size) for size in sizes] if len(titles) > 1 else []
+    return together + titles
 
 
 def all_whole(rows: Iterable[Row]) -> bool:
@@ -131,7 +131,7 @@ def chart(
     """
     timed = (row for row in rows if row.seconds and choice.has(row))
     # The last one is used of several rows with the same subject, as in merged runs.
-    found = list({(row.series, row.label, row.subject): row for row in timed}.values())
+    found = list({(row.series, row.title, row.subject): row for row in timed}.values())
     whole = waiting and plot not in (Plot.STAGES, Plot.ROOFLINE)
     shown = [row for row in found if row.is_whole or not whole]
     names = _in_order(row for row in rows if row.seconds)
@@ -449,10 +449,10 @@ class _Groups:
     @classmethod
     def of(cls, choice: Selection, rows: Iterable[Row]) -> _Groups:
         """Group by size if a filter is chosen, else by filter."""
-        if choice.label is not None:
+        if choice.title is not None:
             keys = tuple(_distinct(row.size for row in rows))
             return cls(str(choice), keys, keys, sizes=True)
-        keys = tuple(_distinct(row.label for row in rows))
+        keys = tuple(_distinct(row.title for row in rows))
         parts = [key.split(", ") for key in keys]
         places = itertools.takewhile(lambda words: len(set(words)) == 1, zip(*parts, strict=False))
         alike = len(list(places)) if len(keys) > 1 else 0
@@ -461,7 +461,7 @@ class _Groups:
         return cls(common or str(choice), keys, names, sizes=False)
 
     def number(self, row: Row) -> int:
-        return self.keys.index(row.size if self.sizes else row.label)
+        return self.keys.index(row.size if self.sizes else row.title)
 
 
 def _is_carried(row: Row) -> bool:

@@ -94,6 +94,15 @@ class Row:
     machine: str = ""  # the machine, if the rows of several are shown together; else empty
 
     @property
+    def title(self) -> str:
+        """The label, and the channels or components if there are several: ``Mean, RGB``."""
+        if self.channels == 1:
+            return self.label
+        if len(self.asked) == 3:
+            return f"{self.label}, {self.channels} components"
+        return f"{self.label}, {'RGB' if self.channels == 3 else f'{self.channels} channels'}"
+
+    @property
     def series(self) -> str:
         """`runner`, preceded by the machine if several are shown: ``NVIDIA H100: GPU shared``."""
         return f"{self.machine}: {self.runner}" if self.machine else self.runner

@@ -75,7 +75,7 @@ def format_row(row: Row, rows: Sequence[Row]) -> str:
     gain = speed_up(row, baseline) if baseline is not None else None
     return TABLE.line(
         (
-            row.label,
+            row.title,
             row.series,
             row.timed_size,
             short(summary.median * 1e3, 4),
@@ -125,7 +125,7 @@ def format_reasons(rows: Iterable[Row]) -> Iterator[str]:
     whose: defaultdict[str, list[str]] = defaultdict(list)
     for row in rows:
         if row.reason:
-            whose[row.reason].append(f"{row.label}, {row.size}, {row.series}")
+            whose[row.reason].append(f"{row.title}, {row.size}, {row.series}")
     for reason, names in whose.items():
         more = f" and {len(names) - 3} more" if len(names) > 3 else ""
         yield f"Not measured: {'; '.join(names[:3])}{more}. {reason}"
@@ -283,7 +283,7 @@ def format_comparison(first: Report, second: Report) -> Iterator[str]:
         said += ["unclear"] if found is not None and not pair.clear else []
         yield COMPARISON.line(
             (
-                row.label,
+                row.title,
                 row.series,
                 row.size,
                 *(

@@ -335,7 +335,7 @@ class _Checklist(QListWidget):
 
 
 _COLUMNS = {
-    "Filter": "The filter and its parameters",
+    "Filter": "The filter, its parameters, and the channels if there are several",
     "By": "Device and level, or library",
     "Size": "Width × height; of the timed part, where only a part was timed",
     "ms": "Median of computing: stage compute, the kernels, or a library’s call; after ≈ for all "
@@ -387,7 +387,7 @@ class BenchTable(QTreeWidget):
     def add(self, row: Row) -> None:
         """Add a line, without its speed-up: `compare` fills that for all."""
         size = f"{row.timed_size} of {row.size}" if row.is_part and row.seconds else row.size
-        item = QTreeWidgetItem([row.label, row.name, size])
+        item = QTreeWidgetItem([row.title, row.name, size])
         for column in _NUMBERS:
             item.setTextAlignment(column, RIGHT)
         if row.seconds:
@@ -426,9 +426,9 @@ class BenchTable(QTreeWidget):
         self.addTopLevelItem(item)
         self._lines.append((item, row))
 
-    def select(self, label: str, size: str, level: str) -> None:
+    def select(self, title: str, size: str, level: str) -> None:
         there = {
-            row.level: item for item, row in self._lines if (row.label, row.size) == (label, size)
+            row.level: item for item, row in self._lines if (row.title, row.size) == (title, size)
         }
         if level in there:
             self.setCurrentItem(there[level])
@@ -596,8 +596,8 @@ class BenchWindow(ToolWindow):
         self._plot.setCurrentText(Plot.SPEED_UP)
         at = None
         if recorded is not None:
-            self._wanted = str(Selection(recorded.row.label))
-            at = recorded.row.label, recorded.row.size, level
+            self._wanted = str(Selection(recorded.row.title))
+            at = recorded.row.title, recorded.row.size, level
         self._wanted_baseline = _FIRST_LEVEL
         self.open_results([path], computing=True, at=at)
 
@@ -804,7 +804,7 @@ class BenchWindow(ToolWindow):
     ) -> None:
         """Show the results of saved runs, merged, once they are read.
 
-        `computing`: without transfers. `at`: the label, size and level to be selected.
+        `computing`: without transfers. `at`: the title, size and level to be selected.
         """
         if self._busy:  # its rows would be added to those of the files
             self._show_state("Measuring: cancel it to open results.")
