@@ -198,7 +198,7 @@ def state(bench: BenchWindow) -> str:
 
 
 def origin(bench: BenchWindow) -> str:
-    return child(bench, QLabel, "benchOrigin").toolTip()
+    return child(bench, QLabel, "benchOrigin").text()
 
 
 def table(bench: BenchWindow) -> list[list[str]]:
@@ -798,6 +798,19 @@ def test_grey_and_rgb_rows_are_drawn_apart(bench: BenchWindow) -> None:
     bench.show_report(Report({}, TINY, rows))
     lines = [tuple(line[:3]) for line in table(bench)]
     assert len(lines) == len(set(lines))
+
+
+def test_the_origin_of_all_rows_is_in_view(qtbot: QtBot, bench: BenchWindow) -> None:
+    """At this width the line ended before the card and the day of the bars that it is about."""
+    report = measured()
+    where = f"2026-11-22 17:17, AMD EPYC, 2 cores, commit a46ceda; {'more of it, ' * 12}NVIDIA H200"
+    bench.show_report(replace(report, files={"gpu.json": where}))
+    bench.resize(1280, 720)
+    bench.show()
+    label = child(bench, QLabel, "benchOrigin")
+    assert label.text().endswith("NVIDIA H200 (gpu.json).")
+    qtbot.waitUntil(lambda: label.height() >= label.heightForWidth(label.width()))
+    assert label.height() > 1.5 * label.fontMetrics().height()
 
 
 def test_speed_ups_are_over_the_baseline() -> None:

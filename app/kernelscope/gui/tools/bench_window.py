@@ -66,7 +66,6 @@ from kernelscope.gui.widgets.layouts import FoldingRow, Scrolled
 from kernelscope.gui.widgets.messages import close_box, headline
 from kernelscope.gui.widgets.parts import (
     RIGHT,
-    ElidedLabel,
     as_table,
     dressed,
     in_column,
@@ -735,7 +734,7 @@ class BenchWindow(ToolWindow):
 
     def _refresh(self) -> None:
         if self._report is not None:
-            self._origin.set_full_text(self._report.origin())
+            self._origin.setText(self._report.origin())
         rows = self._report.rows if self._report is not None else ()
         series = {row.series: row.name for row in rows if row.seconds}
         refill(self._baseline, [(name, id_) for id_, name in series.items()], self._wanted_baseline)
@@ -894,8 +893,7 @@ class BenchWindow(ToolWindow):
         self._state.setMinimumHeight(3 * self.fontMetrics().height())
         self._state.setAlignment(Qt.AlignmentFlag.AlignTop)
         self._empty = self._empty_plot()
-        self._origin = dressed(ElidedLabel(), "benchOrigin")
-        self._origin.set_full_text("Nothing is measured yet.")
+        self._origin = text_label("Nothing is measured yet.", "benchOrigin", plain=True)
         side, upper, lower = QWidget(), QWidget(), QWidget()
         buttons = in_row((self._run, 3), (self._cancel, 2))
         below = self._progress, self._state, self._verify
