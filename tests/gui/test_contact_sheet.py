@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from PySide6.QtWidgets import QDialog, QSpinBox
 from pytestqt.qtbot import QtBot
 
 from kernelscope.backends.cpu import CpuBackend
+from kernelscope.base.errors import AppError
 from kernelscope.engine.region import Region
 from kernelscope.engine.request import Request
 from kernelscope.engine.run import execute
@@ -30,11 +32,12 @@ from kernelscope.gui.viewer.pair_view import PairView
 from kernelscope.gui.widgets import tool_window
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.widgets.tiles import image_of
-from kernelscope.gui.window import menus
+from kernelscope.gui.window import menus, runner
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.images.image import Image
 from kernelscope.schema.samples import Kind
 from tests.gui.helpers import FakeCpu, child, due_timers, load
+from tests.patience import PATIENCE
 
 SIDE = 64
 
@@ -66,6 +69,59 @@ def mean(loaded: MainWindow) -> MainWindow:
     """Return a window with a processor under control, a picture and the mean."""
     loaded.session.set_filter("mean")
     return loaded
+
+
+@pytest.mark.parametrize("live", [True, False])
+@pytest.mark.parametrize("sigma", [7.0, None])  # another one than the form has; the same
+def test_tiles_wait_for_settings_that_are_estimated(
+    qtbot: QtBot,
+    window: MainWindow,
+    picture: Path,
+    cpu: FakeCpu,
+    monkeypatch: pytest.MonkeyPatch,
+    live: bool,
+    sigma: float | None,
+) -> None:
+    """They had defaults, which the settings showed as those of the picture, until it was done."""
+    may, begun = threading.Event(), threading.Event()
+    wanted: list[Request] = []
+
+    def estimated(request: Request, names: Sequence[str]) -> dict[str, float]:
+        wanted.append(request)
+        begun.set()
+        assert may.wait(PATIENCE)
+        numbers = {name: request.step.parameters[name] for name in names}
+        return numbers if sigma is None else {**numbers, "sigma": sigma}
+
+    monkeypatch.setattr(runner, "estimate", estimated)
+    load(qtbot, window, picture)
+    window.session.live = live
+    window.session.set_filter("mean")
+    sheet = _opened(window)
+    qtbot.waitUntil(lambda: _complete(sheet) and window.runner.tasks.current is None)
+    window.session.set_filter("nlm")
+    qtbot.waitUntil(lambda: begun.is_set() and "Estimating" in sheet.note.text())
+    qtbot.waitUntil(lambda: not due_timers(sheet))
+    assert not any(tile.isVisible() for tile in sheet.tiles)
+    may.set()
+    qtbot.waitUntil(lambda: _complete(sheet) and sheet.tiles[0].isVisible())
+    of_nlm = [each.step for each in cpu.requests if each.step.filter.id == "nlm"]
+    found = {step.parameters["sigma"] for step in of_nlm}
+    assert found == {sigma or wanted[0].step.parameters["sigma"]}
+    assert len(wanted) == 1
+
+
+def test_settings_that_cannot_be_estimated_are_an_error_on_the_sheet(
+    qtbot: QtBot, window: MainWindow, picture: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def estimated(request: Request, names: Sequence[str]) -> dict[str, float]:
+        raise AppError("No room.")
+
+    monkeypatch.setattr(runner, "estimate", estimated)
+    load(qtbot, window, picture)
+    window.session.set_filter("nlm")
+    sheet = _opened(window)
+    qtbot.waitUntil(lambda: sheet.note.text() == "No room.")
 
 
 def _opened(window: MainWindow) -> ContactSheet:

@@ -32,7 +32,7 @@ from kernelscope.gui.session.subject import JUDGED, PART, RESULT, SHOWN, Fields
 from kernelscope.gui.viewer.pane import COMPILING, NOTHING, RUNNING, Pane
 from kernelscope.gui.viewer.plane_canvas import PlaneCanvas
 from kernelscope.gui.widgets.settings import Settings
-from kernelscope.gui.window import live
+from kernelscope.gui.window import live, runner
 from kernelscope.gui.window.dock_list import DockName
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.gui.work.background import Later
@@ -446,7 +446,7 @@ def test_an_estimate_is_said_and_made_once(
             raise AppError("No noise at all.", "")
         return {name: 3 if name == "patch" else 0.25 for name in names}
 
-    monkeypatch.setattr(live, "estimate", estimate)
+    monkeypatch.setattr(runner, "estimate", estimate)
     window.session.set_filter("nlm")
     load(qtbot, window, picture)
     qtbot.waitUntil(lambda: bool(asked))
@@ -477,7 +477,7 @@ def test_usual_values_are_no_estimate(
         asked.append(names)
         return {"sigma": 2.5}
 
-    monkeypatch.setattr(live, "estimate", estimate)
+    monkeypatch.setattr(runner, "estimate", estimate)
     session.set_filter("collaborative")
     load(qtbot, window, picture)
     settled(qtbot, window)

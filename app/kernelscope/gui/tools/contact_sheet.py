@@ -243,6 +243,10 @@ _REST_MS = 250  # without a change for so long, the sheet is computed
 _COMPILING_MS = 1000
 """Compiling that is worth a word: kernels in the cache on the disk are loaded in less."""
 
+_NOTHING = (
+    "The sheet shows a picture or a slice: open one, and choose a filter for pictures and valid "
+    "settings."
+)
 _NO_SCORES = "No estimate of dB: {}. Edit > Reference > Choose Reference sets one to compare with."
 _UNSCORED = "results have another size, or errors that are too small beside the noise"
 _SWIPE = "Compare the two pinned results in one view, with a divider"
@@ -255,7 +259,8 @@ _SOME_SCORES = f"No best one: some have no figure, as {_UNSCORED}."
 class ContactSheet(ToolWindow):
     """A grid of results that follows the window's input, view and settings.
 
-    `request`: of the settings with its reference, and the region that is in view; None without.
+    `request`: of the settings with its reference, and the region that is in view; or why it is not
+    there yet; None without a picture or valid settings.
     """
 
     adopted = Signal(str, str, object)
@@ -264,7 +269,7 @@ class ContactSheet(ToolWindow):
     def __init__(
         self,
         tasks: Tasks,
-        request: Callable[[], tuple[Request, Region | None] | None],
+        request: Callable[[], tuple[Request, Region | None] | str | None],
         display: Callable[[Request], Display],
         parent: QWidget | None = None,
     ) -> None:
@@ -327,11 +332,8 @@ class ContactSheet(ToolWindow):
     def compute(self, *, anew: bool = False) -> None:
         """Compute the sheet around the current settings; `anew`: even if a tile has them."""
         asked = self._request()
-        if asked is None:
-            self._clear(
-                "The sheet shows a picture or a slice: open one, and choose a filter for pictures "
-                "and valid settings."
-            )
+        if not isinstance(asked, tuple):
+            self._clear(asked or _NOTHING)
             return
         whole, visible = asked
         offered = sweepable(whole)

@@ -204,11 +204,12 @@ class Companions:
 
         made = ContactSheet(
             self.runner.tasks,
-            self.runner.in_view,
+            self.runner.estimated_in_view,
             lambda request: self.session.subject.display_of(request.image),
             self.frame,
         )
         made.adopted.connect(self._adopt)
+        self.runner.estimates.ended.connect(made.touch)
         return made
 
     def _adopt(self, filter_id: str, name: str, value: object) -> None:

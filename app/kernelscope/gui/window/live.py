@@ -28,7 +28,6 @@ from kernelscope.engine.region import Region
 from kernelscope.engine.request import Request, RunSettings, alike
 from kernelscope.engine.result import Result
 from kernelscope.engine.run import expected
-from kernelscope.engine.steps import estimate
 from kernelscope.gui.docks.headline import FreshnessBadge
 from kernelscope.gui.model.freshness import (
     RESTING,
@@ -74,63 +73,6 @@ _COMPARED = (Device.AUTO.value, Device.CPU.value)
 """Devices whose cost is shown beside the time of a recorded GPU."""
 
 
-class Estimates:
-    """Estimates the numbers of the form that are marked so, once for each input and settings."""
-
-    def __init__(self, session: Session, background: Background) -> None:
-        self._session, self._background = session, background
-        self._known: object = None
-        """The input and the settings to which numbers of the form belong, and these numbers."""
-        self._pending: object = None
-        """Those of the numbers that are being estimated; None while none are."""
-
-    @property
-    def pending(self) -> bool:
-        return self._pending is not None
-
-    def begin(
-        self, wanted: Request, then: Callable[[], None], failed: Callable[[Exception], None]
-    ) -> bool:
-        """Return whether numbers have to be estimated first; ``then()`` follows."""
-        names = wanted.step.estimates
-        if not names:
-            self._pending = None  # of the filter before
-            self._background.forget("live-estimate")
-            return False
-        key = _key(wanted)
-        if self._known == (key, _numbers(wanted)):
-            return False
-        if key == self._pending:
-            return True  # moving the view meanwhile asks again
-        self._pending = key
-
-        def show(values: dict[str, float]) -> None:
-            self._pending = None
-            current = self._session.subject.wanted()
-            if current is not None and _key(current) == key:
-                self._known = key, [values[name] for name in names]
-                self._session.set_estimates(wanted.step.filter.id, values)
-                current = self._session.subject.wanted()
-                if current is not None:  # with the numbers as the form takes them
-                    self._known = key, _numbers(current)
-            then()
-
-        def give_up(error: Exception) -> None:
-            self._pending = None
-            failed(error)
-
-        self._background.start("live-estimate", lambda: estimate(wanted, names), show, give_up)
-        return True
-
-
-def _key(wanted: Request) -> object:
-    return replace(wanted, estimated=False).work
-
-
-def _numbers(wanted: Request) -> list[object]:
-    return [wanted.step.parameters[name] for name in wanted.step.estimates]
-
-
 class Live(QObject):
     """Computes the output as the settings change, and keeps the badge true, also while it is off.
 
@@ -161,7 +103,8 @@ class Live(QObject):
         self._watch.timeout.connect(self._on_watch)
         self._resting = True
         self._same_step = False  # whether the gesture that goes on has made a step for Undo already
-        self._estimates = Estimates(session, background)
+        self._estimates = runner.estimates
+        self._estimates.ended.connect(self._on_estimated)
         self.last: Result | None = None  # the last live result, of the whole or of a part
         self._failed: tuple[Request, str] | None = None
         """The last settings that could not be computed, and why."""
@@ -262,7 +205,7 @@ class Live(QObject):
             self._stop()
         if wanted is None:
             return
-        if not self._estimates.begin(wanted, self._follow, self._on_ended):
+        if not self._estimates.begin(wanted):
             self._run_next(wanted)
 
     def _run_next(self, wanted: Request) -> None:
@@ -531,6 +474,12 @@ class Live(QObject):
         if result.uncompiled and self._overtaken:
             self.use_compiled()
         elif not shown:
+            self._follow()
+
+    def _on_estimated(self, error: Exception | None) -> None:
+        if error is not None and self._task is None:
+            self._on_ended(error)
+        else:
             self._follow()
 
     def _on_ended(self, error: Exception | None = None) -> None:

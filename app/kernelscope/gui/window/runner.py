@@ -45,6 +45,70 @@ _AGAIN_SECONDS = 3.0  # within which a second Esc stops a long run
 
 NOTHING_OPEN = "Open a picture first (Ctrl+O)."
 
+_ESTIMATING = "Estimating the settings from the picture…"
+
+
+class Estimates(QObject):
+    """Estimates the numbers of the form that are marked so, once for each input and settings."""
+
+    ended = Signal(object)  # an `Exception`; None if the numbers are there
+
+    def __init__(self, session: Session, background: Background, parent: QObject) -> None:
+        super().__init__(parent)
+        self._session, self._background = session, background
+        self._known: object = None
+        """The input and the settings to which numbers of the form belong, and these numbers."""
+        self._pending: object = None
+        """Those of the numbers that are being estimated; None while none are."""
+        self._failed: tuple[object, str] = None, ""
+        """The last ones for which that failed, and why."""
+
+    @property
+    def pending(self) -> bool:
+        return self._pending is not None
+
+    def begin(self, wanted: Request) -> str:
+        """Return why numbers are not there; empty if they are. `ended` follows where they come."""
+        names = wanted.step.estimates
+        if not names:
+            self._pending = None  # of the filter before
+            self._background.forget("live-estimate")
+            return ""
+        key = _key(wanted)
+        if self._known == (key, _numbers(wanted)):
+            return ""
+        if key == self._failed[0]:
+            return self._failed[1]
+        if key == self._pending:
+            return _ESTIMATING  # moving the view meanwhile asks again
+        self._pending = key
+
+        def show(values: dict[str, float]) -> None:
+            self._pending = None
+            current = self._session.subject.wanted()
+            if current is not None and _key(current) == key:
+                self._known = key, [values[name] for name in names]
+                self._session.set_estimates(wanted.step.filter.id, values)
+                current = self._session.subject.wanted()
+                if current is not None:  # with the numbers as the form takes them
+                    self._known = key, _numbers(current)
+            self.ended.emit(None)
+
+        def give_up(error: Exception) -> None:
+            self._pending, self._failed = None, (key, str(error))
+            self.ended.emit(error)
+
+        self._background.start("live-estimate", lambda: estimate(wanted, names), show, give_up)
+        return _ESTIMATING
+
+
+def _key(wanted: Request) -> object:
+    return replace(wanted, estimated=False).work
+
+
+def _numbers(wanted: Request) -> list[object]:
+    return [wanted.step.parameters[name] for name in wanted.step.estimates]
+
 
 class Runner(QObject):
     """Submits requests to the worker and takes its answers."""
@@ -71,6 +135,7 @@ class Runner(QObject):
         self._recipe: RecipeRun | None = None  # the recipe in progress
         self._last: Result | None = None  # the result of its last step
         self._background, self.show_status = background, show_status
+        self.estimates = Estimates(session, background, self)
         self.pace: Callable[[Request], float | None] = lambda _: None
         """Returns the seconds that a run should take, as far as earlier ones show."""
         self._asked = -math.inf  # after how many seconds of the run Esc was pressed
@@ -117,6 +182,12 @@ class Runner(QObject):
         request = subject.with_reference(request)
         parts = subject.visible_parts(request) if subject.kind is Kind.PICTURE else ()
         return request, next((each for each in parts if isinstance(each, Region)), None)
+
+    def estimated_in_view(self) -> tuple[Request, Region | None] | str | None:
+        """Return the same once its numbers are estimated; until then, that they are not there."""
+        found, wanted = self.in_view(), self._session.subject.wanted()
+        reason = self.estimates.begin(wanted) if found and wanted else ""
+        return reason or found
 
     def request(self) -> Request | None:
         """Return the request of Run, or show the user why there is none."""
