@@ -82,7 +82,9 @@ def test_colours_are_weighted_by_alpha(channels: int) -> None:
 
 @pytest.mark.parametrize("channels", [1, 3])
 @pytest.mark.parametrize("dtype", ["uint8", "uint16", "float32"])
-@pytest.mark.parametrize(("factor", "shape"), [(2, (43, 37)), (4, (43, 37)), (16, (3, 70))])
+@pytest.mark.parametrize(
+    ("factor", "shape"), [(2, (43, 37)), (4, (43, 37)), (16, (3, 70)), (2, (1405, 901))]
+)
 def test_numpy_gives_the_same_before_the_code_is_there(
     monkeypatch: pytest.MonkeyPatch, dtype: str, channels: int, factor: int, shape: tuple[int, int]
 ) -> None:

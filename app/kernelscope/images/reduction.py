@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.base.jit import Array, Index, Line, Number, Plane, kernel
-from kernelscope.base.parallel import in_parts
+from kernelscope.base.parallel import BAND_SAMPLES, in_parts
 
 LARGEST_FACTOR = 256  # side of the largest block: its columns of bytes add up to 16 bits
 
@@ -19,8 +19,9 @@ _SUMS = {"uint8": np.uint16, "uint16": np.uint32, "float32": np.float32}
 _compiled: set[np.dtype[Any]] = set()
 
 
-_MOST_UNCOMPILED = 1 << 22
-"""Samples that NumPy reduces sooner than code for it is loaded: 30 ms for each million."""
+_MOST_UNCOMPILED = 1 << 26
+"""Samples that NumPy reduces sooner than code for it is loaded, which takes 0.1 s, or 2.6 s before
+Numba is: 1 to 4 ms for each million, on a core of a cloud machine."""
 
 
 _FRAME = 1 << 18  # samples that NumPy reduces within a frame
@@ -33,7 +34,7 @@ def is_quick(planes: NDArray[Any]) -> bool:
 
 def compile_for(dtype: np.dtype[Any]) -> None:
     """Compile the code for pictures of this type, or load it: `reduced` does so for large ones."""
-    reduced(np.zeros((1, _MOST_UNCOMPILED + 1, 1), dtype), LARGEST_FACTOR)
+    _reduced(np.zeros((1, 1, 1), dtype), LARGEST_FACTOR, by_numpy=False)
 
 
 def reduced(planes: NDArray[Any], factor: int) -> NDArray[Any]:
@@ -45,6 +46,11 @@ def reduced(planes: NDArray[Any], factor: int) -> NDArray[Any]:
     - `planes`: shape (height, width, channels). uint8, uint16 or float32.
     - `factor`: at most `LARGEST_FACTOR`.
     """
+    early = planes.dtype not in _compiled and planes.size <= _MOST_UNCOMPILED
+    return _reduced(planes, factor, by_numpy=early and planes.shape[2] in (1, 3))
+
+
+def _reduced(planes: NDArray[Any], factor: int, *, by_numpy: bool) -> NDArray[Any]:
     height, width, channels = planes.shape
     rows, columns = -(-height // factor), -(-width // factor)
     output = np.empty((rows, columns, channels), planes.dtype)
@@ -55,27 +61,32 @@ def reduced(planes: NDArray[Any], factor: int) -> NDArray[Any]:
     half = 0.5 if planes.dtype.kind == "u" else 0.0
 
     def work(part: slice) -> None:
-        if channels in (2, 4):
+        if by_numpy:
+            step = max(1, BAND_SAMPLES // blocks.shape[1])
+            for start in range(part.start, part.stop, step):
+                stop = min(start + step, part.stop)
+                band = source[start * factor : stop * factor]
+                output[start:stop] = _by_numpy(band, factor, half)
+        elif channels in (2, 4):
             average_with_alpha(source, factor, half, output, part.start, part.stop)
         else:
             sums = np.empty(width * channels, _SUMS[planes.dtype.name])
             lines = source.reshape(height, -1)
             average_blocks(lines, factor, half, sums, output, part.start, part.stop)
 
-    if planes.dtype not in _compiled and planes.size <= _MOST_UNCOMPILED and channels in (1, 3):
-        return _by_numpy(planes, factor, half)
     if len(blocks):
         in_parts(work, blocks)
     if len(blocks) < rows:
         work(slice(len(blocks), rows))
-    _compiled.add(planes.dtype)
+    if not by_numpy:
+        _compiled.add(planes.dtype)
     return output
 
 
 def _by_numpy(planes: NDArray[Any], factor: int, half: float) -> NDArray[Any]:
     """Return the same without compiled code; sums are added in the same order."""
     height, width, channels = planes.shape
-    wide = np.float32 if planes.dtype.kind == "f" else np.int64
+    wide = np.float32 if planes.dtype.kind == "f" else np.uint32  # as `LARGEST_FACTOR` allows
     output = np.empty((-(-height // factor), -(-width // factor), channels), planes.dtype)
     for rows, down in _runs(height, factor):
         lines = planes[rows.start * factor :][: len(rows) * down].astype(wide)
