@@ -77,7 +77,7 @@ class Watched(StatusBar):
 
 def test_a_long_message_ends_before_the_labels(qtbot: QtBot) -> None:
     position = QLabel("x 32")
-    bar = Watched(QLabel(), position)
+    bar = Watched((QLabel(),), position)
     qtbot.addWidget(bar)
     bar.resize(2000, 24)
     bar.show()

@@ -18,7 +18,14 @@ from pydicom.uid import generate_uid
 from PySide6.QtCore import QPointF, Qt
 from PySide6.QtGui import QAction
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QCheckBox, QFileDialog, QLabel, QLineEdit, QMessageBox, QPushButton
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QFileDialog,
+    QLabel,
+    QLineEdit,
+    QMessageBox,
+    QPushButton,
+)
 from pytestqt.qtbot import QtBot
 
 from kernelscope.base.errors import AppError
@@ -50,6 +57,7 @@ from tests.gui.helpers import (
     entering,
     files_of,
     load,
+    settle,
     wait_until,
     write_picture,
 )
@@ -374,37 +382,26 @@ def test_without_steps_the_reason_is_shown(qtbot: QtBot, open_batch: Opener, fol
     dialog(qtbot, batch, ErrorDialog).close()
 
 
-def test_closing_asks_and_keeps_running(
+def test_a_grey_start_has_its_reason(
     qtbot: QtBot, batch: BatchWindow, cpu: FakeCpu, folder: Path
 ) -> None:
+    start = child(batch, QPushButton, "batchStart")
+    assert start.toolTip() == "Filter the files. The queue is empty: add files"
+    (folder / "none").mkdir()
+    batch.add([folder / "none"])
+    qtbot.waitUntil(lambda: "There is no picture or volume in" in start.toolTip())
+    batch.clear()
     cpu.go.clear()
     fill(qtbot, batch, folder)
+    assert start.toolTip() == "Filter the files"
     press(batch, "batchStart")
     qtbot.waitUntil(cpu.entered.is_set)
-    batch.close()
-    box = dialog(qtbot, batch, QMessageBox)
-    answer(qtbot, box, "Keep running")
-    assert batch.isVisible()
-    assert batch.running
-    batch.close()
-    answer(qtbot, dialog(qtbot, batch, QMessageBox), "Stop the batch")
-    qtbot.waitUntil(lambda: not batch.isVisible())
-    assert not batch.running
-
-
-def test_the_question_goes_when_the_batch_ends_meanwhile(
-    qtbot: QtBot, batch: BatchWindow, cpu: FakeCpu, folder: Path
-) -> None:
-    cpu.go.clear()
-    fill(qtbot, batch, folder)
-    press(batch, "batchStart")
-    batch.close()
-    box = dialog(qtbot, batch, QMessageBox)
-    cpu.go.set()
-    qtbot.waitUntil(lambda: not batch.running)
-    qtbot.waitUntil(lambda: not batch.findChildren(QMessageBox))
-    assert batch.isVisible()
-    assert box is not None
+    add = child(batch, QPushButton, "batchAdd")
+    assert add.toolTip() == "Add pictures and volumes. Not while the batch is on its way"
+    cpu.deaf = True
+    batch.cancel()
+    assert not start.isEnabled()
+    assert start.toolTip().endswith("The files that are being written are finished first")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems do not allow such names")
@@ -481,7 +478,7 @@ def test_only_files_in_view_get_thumbnails(
 @pytest.mark.parametrize(
     ("own", "chosen", "usual", "shown"),
     [
-        (None, 0, 95, "Usual"),
+        (None, 0, 95, "95, or as read if higher"),
         (40, 0, 40, "40, as in Preferences"),
         (None, 60, 60, "60"),
         (40, 60, 60, "60"),
@@ -611,6 +608,71 @@ def test_open_files_are_added_at_once(qtbot: QtBot, window: MainWindow, folder: 
     assert button.isEnabled()
 
 
+def test_a_batch_goes_on_with_the_steps_with_which_it_began(
+    qtbot: QtBot, window: MainWindow, cpu: FakeCpu, picture: Path, folder: Path
+) -> None:
+    """The line under Recipe followed the main window, and Resume ran the steps that stood there."""
+    load(qtbot, window, picture)
+    window.session.set_filter("median")
+    batch = opened(window)
+    settle(qtbot, window)
+    fill(qtbot, batch, folder)
+    cpu.go.clear()
+    cpu.requests.clear()
+    press(batch, "batchStart")
+    qtbot.waitUntil(cpu.entered.is_set)
+    recipe, start = batch.form.editors["batchRecipe"], child(batch, QPushButton, "batchStart")
+    window.session.set_filter("mean")
+    batch.refresh()
+    shown = recipe.currentText(), batch.form.description.full_text
+    assert shown == ("Steps as the batch began", "Median: 3×3")
+    cpu.one.release(2)
+    qtbot.waitUntil(lambda: len(cpu.requests) == 3)
+    press(batch, "batchCancel")
+    qtbot.waitUntil(lambda: not batch.running)
+    assert batch.form.description.full_text == "Median: 3×3"
+    assert start.text() == "Re&sume"
+    recipe.setCurrentIndex(0)
+    assert batch.form.description.full_text == "Mean: 3×3"
+    qtbot.waitUntil(start.isEnabled)
+    assert start.text() == "&Start", "it would begin with other steps"
+    recipe.setCurrentIndex(1)
+    qtbot.waitUntil(lambda: not batch._listing)
+    assert start.text() == "Re&sume"
+    cpu.requests.clear()
+    cpu.go.set()
+    run(qtbot, batch)
+    assert states(batch) == [FileState.SKIPPED] * 2 + [FileState.DONE] * (COUNT - 2)
+    assert {each.step.filter.id for each in cpu.requests} == {"median"}
+    assert batch.form.description.full_text == "Mean: 3×3"
+    assert recipe.count() == 1
+
+
+def test_a_batch_goes_on_while_its_window_is_closed(
+    qtbot: QtBot, window: MainWindow, cpu: FakeCpu, picture: Path, folder: Path
+) -> None:
+    """Closing asked whether to stop, and the letter s of a text that was typed meanwhile did."""
+    load(qtbot, window, picture)
+    batch, button = opened(window), window.batch_progress
+    fill(qtbot, batch, folder)
+    assert not button.isVisible()
+    cpu.go.clear()
+    press(batch, "batchStart")
+    qtbot.waitUntil(cpu.entered.is_set)
+    press(batch, "batchClose")
+    assert not batch.isVisible()
+    cpu.one.release(2)
+    qtbot.waitUntil(lambda: button.text().startswith(("Batch: 1 of 6", "Batch: 2 of 6")))
+    cpu.go.set()
+    qtbot.waitUntil(lambda: not batch.running)
+    assert set(states(batch)) == {FileState.DONE}
+    assert button.text().startswith(f"Batch: {COUNT} of {COUNT} files, took")
+    assert button.isVisible(), "its end was not seen"
+    button.click()
+    assert batch.isVisible()
+    assert not button.isVisible()
+
+
 def test_closing_the_main_window_asks_stops_and_closes(
     qtbot: QtBot, window: MainWindow, cpu: FakeCpu, picture: Path, folder: Path
 ) -> None:
@@ -622,7 +684,11 @@ def test_closing_the_main_window_asks_stops_and_closes(
     qtbot.waitUntil(cpu.entered.is_set)
     window.close()
     assert window.isVisible()
-    answer(qtbot, dialog(qtbot, batch, QMessageBox), "Stop the batch")
+    box = dialog(qtbot, window, QMessageBox)
+    QTest.keyClicks(box, "scans/quit.png")  # typed ahead
+    assert batch.running
+    assert box.isVisible()
+    answer(qtbot, box, "Stop and quit")
     qtbot.waitUntil(lambda: not window.isVisible())
     assert not batch.running
 

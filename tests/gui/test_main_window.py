@@ -854,7 +854,7 @@ def test_the_quality_of_jpeg_is_that_of_the_preferences_and_can_be_the_usual_one
     qtbot.addWidget(preferences)
     spin = preferences.findChild(QSpinBox, "jpegQuality")
     assert isinstance(spin, QSpinBox)
-    assert spin.text() == "Usual"
+    assert spin.text() == "95, or as read if higher"
     run(qtbot, loaded)
     spin.setValue(20)
     press(qtbot, loaded, "Ctrl+S")

@@ -42,6 +42,7 @@ from PySide6.QtGui import (
     QPainter,
     QPalette,
     QPixmap,
+    QShowEvent,
 )
 from PySide6.QtWidgets import (
     QAbstractItemView,
@@ -50,7 +51,6 @@ from PySide6.QtWidgets import (
     QGridLayout,
     QHeaderView,
     QLabel,
-    QMessageBox,
     QProgressBar,
     QPushButton,
     QStackedLayout,
@@ -108,7 +108,8 @@ from kernelscope.images.scan import Scan
 from kernelscope.schema.devices import Device
 
 _RECIPES = "Recipes (*.json);;All files (*)"
-_STEPS = (("Steps of the main window", None),)
+_STEPS = (("Steps of the picture in front", None),)
+_AS_BEGUN = "Steps as the batch began"
 _DEVICES = {Device.AUTO: "Automatic", Device.CPU: "CPU", Device.GPU: "GPU"}
 _WRITABLE = (*WRITABLE, *WRITABLE_VOLUMES)
 _FORMATS = tuple(
@@ -145,13 +146,20 @@ _OPTIONS = (
 
 
 class BatchForm(Form):
-    """Edits a `BatchSettings` and chooses a recipe: a file, or the window's `steps`."""
+    """Edits a `BatchSettings` and chooses a recipe: a file, or the `steps` of the main window.
+
+    A batch holds the steps with which it began, also when others are in the main window.
+    """
 
     places_changed = Signal()  # results go to other places, or can be written there or not
 
     def __init__(self, steps: Callable[[], Recipe], parent: QWidget | None = None) -> None:
         super().__init__("batchForm", _OPTIONS, parent, by_hand=True)
         self._steps = steps
+        self._file: tuple[str, Recipe] | None = (
+            None  # the recipe file that was opened last, by name
+        )
+        self._held: Recipe | None = None  # steps of a batch that is not over
         self._chosen_out = self._out_text = ""
         self._usable: Collection[str] = ()
         self.description = ElidedLabel(self)
@@ -309,11 +317,28 @@ class BatchForm(Form):
 
     def read_recipe(self, path: Path) -> None:
         recipe = read_recipe(path)
-        self.offer("batchRecipe", (*_STEPS, (one_line(path.name), recipe)))
+        self._file = one_line(path.name), recipe
+        self._offer_recipes(recipe)
         self.editors["batchRecipe"].setItemData(
             1, plain_tip(str(path)), Qt.ItemDataRole.ToolTipRole
         )
-        self.show_values(batchRecipe=recipe)
+
+    def hold(self, recipe: Recipe) -> None:
+        """Keep the steps with which a batch begins, unless a file has them."""
+        self._held = None if self._file is not None and self._file[1] is recipe else recipe
+        self._offer_recipes(recipe)
+
+    def let_go(self) -> None:
+        """Follow the main window again: the batch is over."""
+        held, self._held = self._held, None
+        chosen = self.values["batchRecipe"]
+        self._offer_recipes(None if chosen is held else chosen)
+
+    def _offer_recipes(self, chosen: Recipe | None) -> None:
+        held = [(_AS_BEGUN, self._held)] if self._held is not None else []
+        file = [self._file] if self._file is not None else []
+        self.offer("batchRecipe", (*_STEPS, *file, *held))
+        self.show_values(batchRecipe=chosen)
         self.show_recipe()
 
 
@@ -554,15 +579,18 @@ class BatchTable(QTableView):
 
 
 _NEWS_MS = 100
+_NO_FILES = "The queue is empty: add files"
 _EMPTY = "Drop pictures, volumes or folders here,\nor add them with the buttons above."
 
 
 class BatchWindow(ToolWindow):
     """Adds files to a queue and applies a recipe to them: a file, or the window's `steps`.
 
-    ``opened()`` returns the files that the main window shows.
+    ``opened()`` returns the files that the main window shows. A batch goes on while the window is
+    closed.
     """
 
+    changed = Signal()  # of `progress`
     result_wanted = Signal(object)  # `Path`: the result of a file is to be shown
 
     def __init__(
@@ -575,7 +603,8 @@ class BatchWindow(ToolWindow):
         opened: Callable[[], Sequence[Path]],
         parent: QWidget | None = None,
     ) -> None:
-        super().__init__("batchWindow", "Batch", parent, help_page="window#batches")
+        flags = Qt.WindowType.Window  # the picture can be in front of it
+        super().__init__("batchWindow", "Batch", parent, help_page="window#batches", flags=flags)
         self.setSizeGripEnabled(True)
         self.setAcceptDrops(True)
         self._background, self._backends, self._settings = background, backends, settings
@@ -589,7 +618,7 @@ class BatchWindow(ToolWindow):
         self._stopped: BatchOrder | None = None
         """The order of a batch that was stopped, which Start resumes."""
         self._then: Callable[[], object] | None = None  # to be called when the batch has ended
-        self._question: QMessageBox | None = None
+        self._unseen = False  # whether it ended while the window was closed
         self.queue = BatchQueue()
         self._thumbnails = Thumbnails(background, self)
         self._rows = BatchRows(self.queue, self._thumbnails)
@@ -608,6 +637,7 @@ class BatchWindow(ToolWindow):
 
     def _make_controls(self) -> None:
         self._buttons: dict[str, QPushButton] = {}
+        self._tips: dict[str, str] = {}
         below = "Add all pictures and volumes in a folder and below it"
         selected = "Take the selected files out of the queue (Delete)"
         opened = "Add the files that are open"
@@ -621,8 +651,9 @@ class BatchWindow(ToolWindow):
             ("OpenFolder", "Open Fol&der", "Show the results in the desktop", self._open_folder),
             ("Start", "&Start", "Filter the files", self.press_start),
             ("Cancel", "&Cancel", finished, self.cancel),
-            ("Close", "Close", "Close this window", self.reject),
+            ("Close", "Close", "Close this window; a batch goes on", self.reject),
         ):
+            self._tips[id_] = tip
             self._buttons[id_] = push_button(text, f"batch{id_}", action, tip=tip)
         theme.set_role(self._buttons["Start"], "primary")
         self.only_failed = dressed(
@@ -737,6 +768,7 @@ class BatchWindow(ToolWindow):
         if isinstance(error, AppError):
             self._inputs.clear()
             self._note.set_full_text(str(error))
+            self._show_buttons()
         else:
             self._background.report(error)
 
@@ -793,6 +825,7 @@ class BatchWindow(ToolWindow):
             order = replace(order, resumes=True)
         run = self._run = BatchRun(order, self._backends, self._costs)
         self._stopped = None
+        self.form.hold(recipe)
         self.only_failed.setChecked(False)
         self.queue.begin(time.monotonic())
         self._rows.refresh(range(len(items)))
@@ -822,9 +855,10 @@ class BatchWindow(ToolWindow):
         self._run = None
         self.queue.end(time.monotonic())
         self._stopped = run.order if self.queue.left else None
+        if self._stopped is None:
+            self.form.let_go()
+        self._unseen = not self.isVisible()
         self._show_rows()
-        if self._question is not None:
-            self._question.reject()
         then, self._then = self._then, None
         if then is not None:
             then()
@@ -833,8 +867,10 @@ class BatchWindow(ToolWindow):
         self._then = None
         self._on_ended()
         self._stopped = None
+        self.form.let_go()
+        self._show_buttons()
         if isinstance(error, AppError):
-            messages.show_error(self, error)
+            messages.show_error(self if self.isVisible() else self.parentWidget(), error)
         else:
             self._background.report(error)
 
@@ -865,74 +901,62 @@ class BatchWindow(ToolWindow):
         self.only_failed.setVisible(queue.failed > 0)
         self.form.setEnabled(not queue.running)
         self._show_buttons()
+        self.changed.emit()
 
     def _show_buttons(self) -> None:
         queue, buttons, opened = self.queue, self._buttons, self._opened()
-        idle = not queue.running
-        for id_, enabled in (
-            ("Add", idle),
-            ("AddFolder", idle),
-            ("AddOpen", idle and not {each.absolute() for each in opened} <= {*self._inputs}),
-            ("Remove", idle and self.table.selectionModel().hasSelection()),
-            ("Clear", idle and bool(queue.rows or self._inputs)),
-            ("Start", bool(queue.rows) and not queue.stopping),
-            ("Cancel", queue.running and not queue.stopping),
+        busy = "Not while the batch is on its way" if queue.running else ""
+        stopping = "The files that are being written are finished first" if queue.stopping else ""
+        left = {each.absolute() for each in opened} - {*self._inputs}
+        selected = self.table.selectionModel().hasSelection()
+        for id_, problem in (
+            ("Add", busy),
+            ("AddFolder", busy),
+            ("AddOpen", busy or ("" if left else "They are in the queue")),
+            ("Remove", busy or ("" if selected else "Select files first")),
+            ("Clear", busy or ("" if queue.rows or self._inputs else _NO_FILES)),
+            ("Start", stopping or ("" if queue.rows else self._note.full_text or _NO_FILES)),
+            ("Cancel", stopping or ("" if queue.running else "No batch is on its way")),
         ):
-            buttons[id_].setEnabled(enabled)
+            buttons[id_].setEnabled(not problem)
+            tip = ". ".join(filter(None, (self._tips[id_], problem)))
+            buttons[id_].setToolTip(plain_tip(tip))
         buttons["OpenFolder"].setVisible(bool(self._done()))
         buttons["AddOpen"].setVisible(bool(opened))
-        word = "&Start" if self._stopped is None else "Re&sume"
+        stopped = self._stopped
+        resumes = stopped is not None and self.form.valid_recipe() == stopped.recipe
+        word = "Re&sume" if resumes else "&Start"
         if queue.running:
             word = "Re&sume" if queue.paused and not queue.stopping else "Pau&se"
         if buttons["Start"].text() != word:
             buttons["Start"].setText(word)
             buttons["Start"].setAccessibleName(word.replace("&", ""))
 
+    @property
+    def progress(self) -> str:
+        """The files of a batch that is on its way, or ended while this was closed; or empty."""
+        shown = self.running or self._unseen
+        return self.queue.describe(time.monotonic()) if shown else ""
+
     # --- closing ---
 
-    def ask_to_stop(self, then: Callable[[], object]) -> None:
-        """Ask whether to stop the batch; ``then()`` is called when it has ended."""
-        if self.queue.stopping:
+    def stop(self, then: Callable[[], object]) -> None:
+        """Stop the batch; ``then()`` is called when it has ended."""
+        if self.running:
             self._then = then
-            return
-        if self._question is not None:
-            self._question.raise_()
-            return
-        box = self._question = QMessageBox(self)
-        box.setObjectName("batchQuestion")
-        box.setIcon(QMessageBox.Icon.Question)
-        box.setWindowTitle("Kernelscope")
-        box.setText(f"The batch is on its way: {self.queue.ended} of {len(self.queue)} files.")
-        box.setInformativeText(
-            "Files that are being written are finished first. The rest can be filtered later: "
-            "Start skips what is done."
-        )
-        stop = box.addButton("&Stop the batch", QMessageBox.ButtonRole.AcceptRole)
-        stay = box.addButton("&Keep running", QMessageBox.ButtonRole.RejectRole)
-        box.setDefaultButton(stay)
-        box.setEscapeButton(stay)
-
-        def answered() -> None:
-            self._question = None
-            if box.clickedButton() is stop and self.running:
-                self._then = then
-                self.cancel()
-
-        box.finished.connect(lambda _: answered())
-        messages.open_dialog(box)
+            self.cancel()
+        else:
+            then()
 
     def leave(self) -> None:
-        self._timer.stop()
         self._thumbnails.forget()
 
     # --- Qt ---
 
-    def reject(self) -> None:
-        """Close the window; a batch that is on its way is stopped after a question."""
-        if self.running:
-            self.ask_to_stop(self.reject)
-        else:
-            super().reject()
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        self._unseen = False
+        self.changed.emit()
 
     def changeEvent(self, event: QEvent) -> None:
         super().changeEvent(event)

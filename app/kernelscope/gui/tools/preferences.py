@@ -16,14 +16,14 @@ _SCHEMES = (("Dark", Scheme.DARK), ("Light", Scheme.LIGHT), ("As the system", Sc
 
 JPEG_QUALITY = "jpegQuality"  # name of the setting
 
-USUAL = "Usual"
+USUAL = f"{USUAL_QUALITY}, or as read if higher"
 
 QUALITY_OPTION = Whole(
     JPEG_QUALITY,
     "&JPEG quality",
     0,
-    f"Of JPEG files that are saved: 100 is the largest. “{USUAL}” is "
-    f"{USUAL_QUALITY}, or that of the JPEG that was read if it is higher",
+    f"Of JPEG files that are saved: 100 is the largest. If you choose none, it is {USUAL_QUALITY}, "
+    "or that of the JPEG that was read if it is higher",
     high=100,
     lowest=USUAL,
 )

@@ -263,13 +263,30 @@ class Preparing(QWidget):
         self.show()
 
 
+class BatchProgress(QToolButton):
+    """The progress of a batch whose window may be closed: a click opens it; else hidden."""
+
+    def __init__(self, batch: QAction) -> None:
+        super().__init__()
+        dressed(self, "batchProgress", "Batch", tip="Open the window Batch")
+        self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        self.setAutoRaise(True)
+        self.clicked.connect(batch.trigger)
+        self.hide()
+
+    def show_progress(self, text: str) -> None:
+        self.setText(f"Batch: {text}")
+        self.setAccessibleName(self.text())
+        self.setVisible(bool(text))
+
+
 _MARGIN = 6  # pixels left of the message, as in Qt's own status bar, and between it and the labels
 
 
 class StatusBar(QStatusBar):
     """Its message ends in “…” before the labels on the right (Qt's would be cut in a letter)."""
 
-    def __init__(self, preparing: QWidget, panels: QWidget) -> None:
+    def __init__(self, working: Sequence[QWidget], panels: QWidget) -> None:
         super().__init__()
         self.setObjectName("statusBar")
         self._message = ""  # without the tips of buttons and menus, which Qt shows in its place
@@ -279,7 +296,7 @@ class StatusBar(QStatusBar):
         for label in (self.pixel, self.zoom):
             label.setContentsMargins(12, 0, 0, 0)
         # Buttons last: zoom and values are as wide as their texts, and would move them.
-        self._permanent = [preparing, self.pixel, self.zoom, panels]
+        self._permanent = [*working, self.pixel, self.zoom, panels]
         for widget in self._permanent:
             self.addPermanentWidget(widget)
         stylist().restyled.connect(self._make_room)

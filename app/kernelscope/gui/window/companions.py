@@ -196,6 +196,7 @@ class Companions:
             self.frame,
         )
         made.result_wanted.connect(self.frame.file_dialogs.open)
+        made.changed.connect(lambda: self.frame.batch_progress.show_progress(made.progress))
         return made
 
     @functools.cached_property
@@ -326,7 +327,18 @@ class Companions:
         """Return whether a batch is on its way; the window closes when it has been stopped."""
         if not self._has("batch") or not self.batch.running:
             return False
-        self.batch.ask_to_stop(self.frame.close)
+        batch, close = self.batch, self.frame.close
+        if batch.queue.stopping:
+            batch.stop(close)
+            return True
+        self.frame.file_dialogs.ask(
+            "batchQuestion",
+            f"The batch is on its way: {batch.queue.ended} of {len(batch.queue)} files.",
+            "Files that are being written are finished first. The rest can be filtered later: "
+            "Start skips what is done.",
+            ["Stop and quit"],
+            lambda _: batch.stop(close),
+        )
         return True
 
     def show_recorded(self, path: Path | None) -> None:

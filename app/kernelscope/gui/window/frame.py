@@ -44,7 +44,14 @@ from kernelscope.gui.widgets.parts import dressed, in_column, scrolled, set_help
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.window import menus
 from kernelscope.gui.window.actions import Actions
-from kernelscope.gui.window.bars import PanelButtons, Preparing, RunBar, StatusBar, ToolBar
+from kernelscope.gui.window.bars import (
+    BatchProgress,
+    PanelButtons,
+    Preparing,
+    RunBar,
+    StatusBar,
+    ToolBar,
+)
 from kernelscope.gui.window.dock_list import DockName, Drawer, make_docks
 from kernelscope.gui.window.page import Page
 from kernelscope.gui.window.scans import Scans
@@ -270,7 +277,8 @@ class Frame(QMainWindow):
         in_column(*column, of=centre, margins=(2, 0, 2, 0), spacing=4)
         self.setCentralWidget(Boundary(centre))
         self.preparing = Preparing(self.session, self.background)
-        self._status = StatusBar(self.preparing, self.panel_buttons)
+        self.batch_progress = BatchProgress(self.actions_["batch"])
+        self._status = StatusBar((self.batch_progress, self.preparing), self.panel_buttons)
         self.setStatusBar(self._status)
         self._show_page()
         self.panel.setFocus()  # in a search field, keys without Ctrl would be letters
