@@ -9,6 +9,7 @@ strong noise gets noise of rounding. The error is all that differs from the clea
 noise that is left, and the error of compression: of the two, a denoiser has to expect the sum. With
 that of the whole it came nearest to the clean picture, nearer than with the noise that is left.
 
+- The blocks of a picture that was cropped begin where most coefficients are 0.
 - The steps are found from the picture: its coefficients lie on their multiples. Those of
   frequencies that are 0 everywhere are the steps of the standard's example table, scaled like the
   others.
@@ -39,7 +40,9 @@ from kernelscope.schema.samples import Pixels, white_level
 
 Numbers = NDArray[np.float64]
 
-_SIDE, _MOST, _FEWEST = 8, 2**14, 64  # of blocks; how many are looked at, and how many have to be
+_SIDE = 8  # of blocks
+_MOST, _SOME, _FEWEST = 2**14, 512, 64
+"""How many blocks are looked at, at each place that may be the corner of one, and at least."""
 
 _LUMA_STEPS = np.array(
     [
@@ -210,11 +213,50 @@ def _enlarged(power: Numbers) -> Numbers:
 def jpeg_error(pixels: Pixels) -> Numbers | None:
     """Return the power of the error in the frequencies of opponent planes, where white is 1.
 
-    None if the picture was in no JPEG file whose blocks begin at its corner, or if the steps are
-    small beside the noise of a file with colours of full size: that has the noise of any picture.
+    None if the picture was in no JPEG file, or if the steps are small beside the noise of a file
+    with colours of full size: that has the noise of any picture.
 
     - `pixels`: shape (height, width, channels). Without alpha.
     """
+    file = _file(pixels)
+    if file is None:
+        pixels = _from_first_block(pixels, _SIDE)
+        file = _file(pixels)
+    if file is None:
+        return None
+    planes, grey, found, scale = file
+    steps = _completed(found, scale, _LUMA_STEPS)
+    sigma = _sigma_before(grey, steps)
+    is_fine, brightness = sigma > steps.mean(), _errors(grey, steps, sigma)
+    if len(planes) < 3:
+        return None if is_fine else brightness.error[None] / 255**2
+    whole = [_coefficients(plane) for plane in planes[1:]]
+    in_full = [_found_steps(each)[0] for each in whole]
+    are_full = max(map(np.count_nonzero, in_full)) >= _FULL
+    if are_full and is_fine:
+        return None
+    if not are_full:
+        large = _planes(_from_first_block(pixels, 2 * _SIDE), 2 * _SIDE)
+        if large is not None:
+            whole = [_coefficients(plane) / np.outer(_HALVED, _HALVED) for plane in _halved(large)]
+    colours = []
+    for each, found in zip(whole, in_full, strict=True):
+        steps = _completed(found * are_full, scale, _CHROMA_STEPS)
+        plane = _errors(each, steps, _sigma_before(each, steps))
+        colours.append(plane if are_full else _Plane(*map(_enlarged, plane)))
+    return _in_opponents(brightness.error, *colours) / 255**2
+
+
+class _File(NamedTuple):
+    planes: Numbers
+    grey: Numbers
+    """Coefficients of the first plane."""
+    found: Numbers
+    scale: float
+
+
+def _file(pixels: Pixels) -> _File | None:
+    """Return the steps found in blocks from the corner on, and their scale; None without."""
     planes = _planes(pixels, _SIDE)
     if planes is None:
         return None
@@ -226,26 +268,27 @@ def jpeg_error(pixels: Pixels) -> Numbers | None:
     scale = float(np.median((found / _LUMA_STEPS)[found > 0]))
     if known < _NEARLY_ALL * np.count_nonzero(could & (_LUMA_STEPS * scale >= _SMALLEST_STEP)):
         return None
-    steps = _completed(found, scale, _LUMA_STEPS)
-    sigma = _sigma_before(grey, steps)
-    is_fine, brightness = sigma > steps.mean(), _errors(grey, steps, sigma)
-    if len(planes) < 3:
-        return None if is_fine else brightness.error[None] / 255**2
-    whole = [_coefficients(plane) for plane in planes[1:]]
-    in_full = [_found_steps(each)[0] for each in whole]
-    are_full = max(map(np.count_nonzero, in_full)) >= _FULL
-    large = _planes(pixels, 2 * _SIDE)
-    if are_full and is_fine:
-        return None
-    if not are_full and large is not None:
-        small = large[1:].reshape(2, -1, _SIDE, 2, _SIDE, 2).mean((3, 5))
-        whole = [_coefficients(plane) / np.outer(_HALVED, _HALVED) for plane in small]
-    colours = []
-    for each, found in zip(whole, in_full, strict=True):
-        steps = _completed(found * are_full, scale, _CHROMA_STEPS)
-        plane = _errors(each, steps, _sigma_before(each, steps))
-        colours.append(plane if are_full else _Plane(*map(_enlarged, plane)))
-    return _in_opponents(brightness.error, *colours) / 255**2
+    return _File(planes, grey, found, scale)
+
+
+def _from_first_block(pixels: Pixels, side: int) -> Pixels:
+    """Return the pixels from the place on at which most coefficients of blocks are 0.
+
+    - `side`: of a block of brightness; or twice that, of halved colours, where the pixels begin at
+      a block of brightness.
+    """
+    places = range(0, side, 1 if side == _SIDE else _SIDE)
+    begins = [pixels[top:, left:] for top in places for left in places]
+    return begins[int(np.argmax([_zeros(each, side) for each in begins]))]
+
+
+def _zeros(pixels: Pixels, side: int) -> float:
+    """Return the share of coefficients that are 0 but for rounding, of some blocks."""
+    planes = _planes(pixels, side, _SOME)
+    if planes is None:
+        return 0.0
+    found = _coefficients(planes[0] if side == _SIDE else _halved(planes))
+    return float((np.abs(found) < 3 * _ROUNDING).mean())
 
 
 def _in_opponents(brightness: Numbers, blue: _Plane, red: _Plane) -> Numbers:
@@ -270,7 +313,12 @@ def _coefficients(blocks: Numbers) -> Numbers:
     return np.asarray(COSINES @ blocks @ COSINES.T)
 
 
-def _planes(pixels: Pixels, side: int) -> Numbers | None:
+def _halved(planes: Numbers) -> Numbers:
+    """Return the differences of colours, of large blocks, with a quarter of the samples."""
+    return np.asarray(planes[1:].reshape(2, -1, _SIDE, 2, _SIDE, 2).mean((3, 5)))
+
+
+def _planes(pixels: Pixels, side: int, blocks: int = _MOST) -> Numbers | None:
     """Return blocks of brightness and differences of colours, in levels: shape (planes, blocks,
     side, side).
 
@@ -278,20 +326,20 @@ def _planes(pixels: Pixels, side: int) -> Numbers | None:
     """
     rows, columns = (length // side for length in pixels.shape[:2])
     places, white = np.arange(rows * columns), white_level(pixels.dtype)
-    most = _MOST * _SIDE**2 // side**2
+    most = blocks * _SIDE**2 // side**2
     if len(places) > most:
         places = np.linspace(0, len(places) - 1, most).astype(int)
     if not len(places):
         return None
     whole = pixels[: rows * side, : columns * side].reshape(rows, side, columns, side, -1)
-    blocks = whole[places // max(columns, 1), :, places % max(columns, 1)]
-    unclipped = ((blocks > 0) & (blocks < white)).all((1, 2, 3))
+    chosen = whole[places // max(columns, 1), :, places % max(columns, 1)]
+    unclipped = ((chosen > 0) & (chosen < white)).all((1, 2, 3))
     if np.count_nonzero(unclipped) >= _FEWEST:
-        blocks = blocks[unclipped]
+        chosen = chosen[unclipped]
     elif side == _SIDE:  # steps are not seen in others
         return None
     else:
-        blocks = blocks[np.isfinite(blocks).all((1, 2, 3))]
-    channels = np.moveaxis(blocks * np.float64(255 / white), 3, 0)
+        chosen = chosen[np.isfinite(chosen).all((1, 2, 3))]
+    channels = np.moveaxis(chosen * np.float64(255 / white), 3, 0)
     planes = np.tensordot(_TO_YCC, channels, 1) if len(channels) == 3 else channels
     return planes if planes.shape[1] >= _FEWEST else None
