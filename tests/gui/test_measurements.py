@@ -196,7 +196,7 @@ def test_each_region_is_measured_in_each_picture_and_channel(rng: np.random.Gene
     rows = measure(
         regions,
         Against("b"),
-        [ProfiledPicture("input", source), ProfiledPicture("output", output, None, 2)],
+        [ProfiledPicture("input", source), ProfiledPicture("output", output, None, (2, 2))],
     )
     assert [(row.region, row.picture, row.channel) for row in rows] == [
         (region, name, channel)
@@ -221,7 +221,7 @@ def test_the_white_of_floats_is_that_of_all_channels(rng: np.random.Generator) -
     source = Image.from_array(truth + 40)
     reference = replace(Image.from_array(truth), given_levels=Levels(0, 4000))
     region = Interest("a", Shape.RECTANGLE, ((0, 0), (5, 6)))
-    rows = measure([region], Against(), to_measure(source, None, reference))
+    rows = measure([region], Against(), to_measure(source, (), reference))
     found = [row.figures.psnr for row in rows if row.picture == "input"]
     assert found == pytest.approx([40.0] * 4, abs=1e-3)  # 20 log (4000 / 40)
 
@@ -324,9 +324,9 @@ def test_csv_has_all_digits_and_gaps_for_missing_figures() -> None:
         measure([region], Against(), [ProfiledPicture("input", planes)]),
         *(Units.STORED, Against("b")),
     ).split("\n")[:2]
-    assert header.endswith("snr,CNR against b,units")
+    assert header.endswith("snr,CNR against b,units,filter and settings,state")
     assert line.startswith('"left, top",input,,3,2.3333333333333335,1.527525231651946')
-    assert line.endswith(",,stored")
+    assert line.endswith(",,stored,,")
 
 
 def line(*ends: Corner) -> Interest:
@@ -358,7 +358,9 @@ def test_an_output_that_the_border_cropped_is_read_at_the_same_places() -> None:
     planes = np.arange(100, dtype=np.uint8).reshape(10, 10, 1)
     ends = line((0, 4), (9, 4))
     whole = profile(ends, ProfiledPicture("input", planes)).levels[:, 0]
-    cropped = profile(ends, ProfiledPicture("output", planes[2:-2, 2:-2], None, 2)).levels[:, 0]
+    cropped = profile(ends, ProfiledPicture("output", planes[2:-2, 2:-2], None, (2, 2))).levels[
+        :, 0
+    ]
     assert np.isnan(cropped).tolist() == [True] * 2 + [False] * 6 + [True] * 2
     assert (cropped[2:-2] == whole[2:-2]).all()
 

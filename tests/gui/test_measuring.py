@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +14,9 @@ from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QApplication, QCheckBox, QLabel, QLineEdit, QToolButton
 from pytestqt.qtbot import QtBot
 
+from kernelscope.backends.cpu import CpuBackend
+from kernelscope.engine.region import Region
+from kernelscope.engine.run import execute
 from kernelscope.gui.docks.measure_panel import ProfileView
 from kernelscope.gui.model.display import Units
 from kernelscope.gui.model.documents import Document
@@ -336,7 +341,43 @@ def test_figures_are_copied_and_those_of_other_settings_are_called_so(
     assert not note.isVisible()
     drawing.session.set_filter("sobel")
     qtbot.waitUntil(note.isVisible)
-    assert "not the one of these settings" in note.text()
+    assert note.text().startswith("Output, earlier settings, not the present ones: Median")
+    assert [line[1] for line in figures(qtbot, drawing, 2)] == ["input", "output, earlier settings"]
+    rows = csv.DictReader(drawing.measure.csv().splitlines())
+    states = [(row["filter and settings"], row["state"]) for row in rows]
+    assert states[0] == ("", "")
+    assert states[1][0].startswith("Median")
+    assert states[1][1] == "earlier settings"
+
+
+def test_a_preview_is_measured_where_it_covers_the_region(
+    qtbot: QtBot, drawing: MainWindow, backends: dict[str, CpuBackend]
+) -> None:
+    """The figures stayed those of the output before it."""
+    draw(drawing, (4, 2), (10, 7))
+    draw(drawing, (1, 1), (6, 5))
+    subject, session = drawing.session.subject, drawing.session
+    before = figures(qtbot, drawing, 4)
+    session.set_filter("maximum")
+    wanted = subject.wanted()
+    assert wanted is not None
+    preview = execute(replace(wanted, region=Region(2, 4, 6, 7)), backends)
+    assert subject.show_preview(preview)
+    qtbot.waitUntil(lambda: any("preview" in line[1] for line in figures(qtbot, drawing, 4)))
+    table = figures(qtbot, drawing, 4)
+    assert table[1][1] == "output, preview"
+    inside = execute(wanted, backends).image.planes[2:7, 4:10]
+    assert float(table[1][4]) == pytest.approx(inside.mean(), abs=0.01)
+    assert table[3] == [before[3][0], "output, earlier settings", *before[3][2:]]
+    drawing.use_input_as_reference()
+    table = figures(qtbot, drawing, 6)
+    source = subject.part.planes[2:7, 4:10]
+    error = np.mean((inside.astype(float) - source) ** 2)
+    assert table[1][8] == f"{10 * np.log10(255**2 / error):.2f} dB"
+
+    session.set_values("maximum", {"size": 7})
+    names = [line[1] for line in figures(qtbot, drawing, 6)]
+    assert names[1] == names[4] == "output, earlier settings", "at once, or computed anew"
 
 
 # --- profile lines ---

@@ -18,7 +18,9 @@ from kernelscope.engine.result import Result
 from kernelscope.gui.docks.parameter_panel import WithinBox
 from kernelscope.gui.model.display import ColourMap, Display, Units
 from kernelscope.gui.model.measurements import (
+    EARLIER,
     Against,
+    Output,
     measure,
     profile,
     profiles_as_csv,
@@ -27,6 +29,7 @@ from kernelscope.gui.model.measurements import (
 )
 from kernelscope.gui.model.regions import Interest, Shape
 from kernelscope.gui.model.slice_drawing import Look, Projection
+from kernelscope.gui.model.slice_previews import SlicePreviews
 from kernelscope.gui.viewer.plane_canvas import PlaneCanvas
 from kernelscope.gui.widgets.controls import ChoiceBox
 from kernelscope.gui.window.main_window import MainWindow
@@ -34,6 +37,7 @@ from kernelscope.images.planes import planes_of
 from kernelscope.images.scan import Scan
 from kernelscope.images.source import Channel
 from kernelscope.images.volume import Among, Volume
+from kernelscope.schema.crop import Box
 from tests.gui.helpers import child, drag, kept_regions, load, mouse, press, run
 from tests.gui.test_measuring import chosen
 from tests.gui.test_volume_page import open_scan, voxels, write
@@ -103,7 +107,7 @@ def a_rectangle_is_measured_in_the_slices_of_its_plane(qtbot: QtBot, scanned: Ma
         assert float(line[5]) == pytest.approx(inside.std(ddof=1), rel=1e-3)
         assert line[6:8] == [f"{inside.min():.0f}", f"{inside.max():.0f}"]
     assert child(scanned, QLabel, "regionSize").text() == "4 × 7.5 mm"
-    assert scanned.measure.csv().splitlines()[1].endswith(f",axial {position[0] + 1},30.0")
+    assert scanned.measure.csv().splitlines()[1].endswith(f",,,axial {position[0] + 1},30.0")
 
     press(qtbot, scanned, "PgDown")
     scanned.volumes.canvas.go_to((position[0] - 2, *position[1:]))
@@ -272,7 +276,7 @@ def test_white_is_the_brightest_voxel_of_the_reference() -> None:
     truth = Volume.from_array(rng.integers(0, 1000, (3, 4, 5)).astype(np.int16))
     noisy = Volume.from_array(rng.integers(0, 1000, (3, 4, 5)).astype(np.float32))
     region = Interest("R1", Shape.RECTANGLE, ((0, 0), (5, 4)), plane=0)
-    rows = measure([region], Against(), to_measure(noisy, None, truth, planes_of(noisy), (1, 0, 0)))
+    rows = measure([region], Against(), to_measure(noisy, (), truth, planes_of(noisy), (1, 0, 0)))
     assert [row.picture for row in rows] == ["input", "reference"]
     error = np.mean((noisy.voxels[1] - truth.voxels[1].astype(float)) ** 2)
     expected = 10 * math.log10(truth.voxels.max().item() ** 2 / error)
@@ -280,6 +284,51 @@ def test_white_is_the_brightest_voxel_of_the_reference() -> None:
     assert rows[0].unit == noisy.voxels.max()
     assert rows[0].area is None  # the size of a voxel is not known
     assert steps_of(noisy, planes_of(noisy)[0]) is None
+
+
+def test_previews_of_slices_are_measured_in_their_planes() -> None:
+    """Figures stayed those of the output before, which a preview covered."""
+    volume = Volume.from_array(voxels())
+    request = Request.create(Scan((volume,)), "mri-nlm")
+    whole = Result(request, Scan((volume,)), "cpu", "parallel", ())
+    planes, position = planes_of(volume), (3, 4, 5)
+    plane = planes[CORONAL]  # whose first row lies at the bottom
+    assert plane.flip_rows
+    inverted, previews = volume.with_voxels(2000 - volume.voxels), SlicePreviews()
+    box = Box((2, 4, 1), (4, 1, 5))
+    made = Result(replace(request, region=box), Scan((inverted,)).part(box), "cpu", "parallel", ())
+    assert previews.put(made)
+    kept = previews.at(1, 4)
+    outputs = [
+        Output(kept.result, "preview", CORONAL, kept.volumes[0], kept.part),
+        Output(whole, EARLIER),
+    ]
+    below = volume.voxels.shape[0] - 6  # rows above the part
+    corners = {"in": ((1, below), (6, below + 4)), "beside": ((1, below), (7, below + 4))}
+    regions = [
+        Interest(name, Shape.RECTANGLE, each, plane=CORONAL) for name, each in corners.items()
+    ]
+    regions.append(Interest("axial", Shape.RECTANGLE, ((1, 2), (3, 4)), plane=AXIAL))
+    rows = measure(
+        regions, Against(background="beside"), to_measure(volume, outputs, None, planes, position)
+    )
+    states = [row.made.state for row in rows if row.picture == "output"]
+    assert states == ["preview", EARLIER, EARLIER]
+    first = next(row for row in rows if row.picture == "output")
+    cut = plane.cut(inverted.voxels, 4)[below : below + 4, 1:6]
+    assert first.figures.mean == pytest.approx(cut.mean())
+    assert (first.snr, first.figures.count) == (None, 20)
+    assert first.note.startswith("No SNR of the output, preview: beside is measured in another")
+
+    (alone,) = [
+        row
+        for row in measure(
+            regions[1:2], Against(), to_measure(volume, outputs[:1], None, planes, position)
+        )
+        if row.picture == "output"
+    ]
+    assert (alone.figures.count, alone.made.state) == (0, "preview")
+    assert "does not cover beside" in alone.note
 
 
 def test_figures_name_the_channel_of_a_microscope() -> None:
@@ -290,7 +339,7 @@ def test_figures_name_the_channel_of_a_microscope() -> None:
         Interest("R2", Shape.LINE, corners, plane=0),
         Interest("R3", Shape.ELLIPSE, corners, plane=0),
     ]
-    measured = to_measure(gfp, None, None, planes_of(gfp), (1, 0, 0))
+    measured = to_measure(gfp, (), None, planes_of(gfp), (1, 0, 0))
     rows = measure(regions, Against(cnr="R1"), measured)
     assert [row.channel for row in rows] == ["GFP"] * 3
     assert rows[2].cnr is not None
@@ -319,7 +368,9 @@ def test_each_channel_of_a_composite_is_measured_as_it_is_drawn() -> None:
         ((0, 2), [("input", "GFP", gfp), ("output", "GFP", made)]),
     ):  # fmt: skip
         looks = [replace(look, hidden=frozenset(hidden))]
-        measured = to_measure(dapi, result, None, planes_of(dapi)[:1], (1, 0, 0), looks, blue)
+        measured = to_measure(
+            dapi, [Output(result)], None, planes_of(dapi)[:1], (1, 0, 0), looks, blue
+        )
         rows = measure(regions, Against(cnr="R1"), measured)
         assert [(row.picture, row.channel) for row in rows[: len(expected)]] == [
             (picture, channel) for picture, channel, _ in expected

@@ -18,6 +18,7 @@ from kernelscope.gui.model.measurements import (
     Profile,
     RegionRow,
     as_csv,
+    named,
     profiles_as_csv,
     texts_of,
 )
@@ -158,7 +159,8 @@ class ProfileView(QWidget):
             grey = len(profile.channels) == 1
             ink = self._ink(profile) if grey else quiet
             _, dash = PICTURE_STYLES[profile.picture]
-            text = " ".join(filter(None, (dash, profile.picture, profile.ink and profile.channel)))
+            picture = named(profile.picture, profile.made)
+            text = " ".join(filter(None, (dash, picture, profile.ink and profile.channel)))
             parts.append(f'<span style="color: {ink.name()}">{escape(text)}</span>')
         return "&nbsp;&nbsp; ".join(parts)
 
@@ -384,8 +386,10 @@ class MeasurePanel(QWidget):
             for row, texts in zip(self.rows, texts_of(self.rows, self.units), strict=True):
                 first = "" if row.region == previous else row.heading
                 previous = row.region
-                item = QTreeWidgetItem([first, row.picture, row.channel, *texts])
+                picture = named(row.picture, row.made)
+                item = QTreeWidgetItem([first, picture, row.channel, *texts])
                 item.setData(0, _REGION, row.region)
+                item.setToolTip(1, row.made.settings)
                 if row.ink:
                     item.setIcon(2, swatch(row.ink))
                 if first and row.region in colours:
@@ -420,7 +424,8 @@ class MeasurePanel(QWidget):
     def text(self) -> str:
         lines = ["\t".join([*COLUMNS[:-1], self.against.snr, "CNR"])]
         for row, texts in zip(self.rows, texts_of(self.rows, self.units), strict=True):
-            lines.append("\t".join([row.heading, row.picture, row.channel, *texts]))
+            picture = named(row.picture, row.made)
+            lines.append("\t".join([row.heading, picture, row.channel, *texts]))
         return "\n".join(lines)
 
     def csv(self) -> str:

@@ -13,6 +13,7 @@ from kernelscope.base.errors import Incomparable
 from kernelscope.engine.backend import Backend
 from kernelscope.engine.control import CancelToken, Progress
 from kernelscope.engine.costs import Costs
+from kernelscope.engine.region import Region
 from kernelscope.engine.request import Request, RunSettings
 from kernelscope.engine.result import Judgement, Result
 from kernelscope.engine.steps import run_steps
@@ -59,15 +60,19 @@ def offset_of(request: Request) -> int:
 def like_output(image: Part, result: Result) -> Part:
     """Return a picture of the input's size cropped and converted to grey as the output is.
 
-    No output of a volume has another size, or colours.
+    Of an output that is a part, one of the size of the whole is cropped as well. No output of a
+    volume has another size, or colours.
     """
     if not isinstance(image, Image):
         return image
-    source, output = result.request.image, result.image
+    source, output, region = result.request.image, result.image, result.request.region
     planes = image.planes
     if (image.height, image.width) == (source.height, source.width):
         start = offset_of(result.request)
-        planes = planes[start : start + output.height, start : start + output.width]
+        height, width = result.request.whole_shape[:2]
+        planes = planes[start : start + height, start : start + width]
+    if isinstance(region, Region) and planes.shape[:2] == result.request.whole_shape[:2]:
+        planes = region.of(planes)
     if output.is_grey and not image.is_grey:
         planes = np.concatenate([to_grey(planes[:, :, :3]), planes[:, :, 3:]], axis=2)
     if planes.shape == image.planes.shape:

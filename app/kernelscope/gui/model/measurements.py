@@ -5,14 +5,16 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.base.text import aligned
+from kernelscope.engine.area import Corner
+from kernelscope.engine.region import Region
 from kernelscope.engine.result import Result
 from kernelscope.gui.model.comparison import like_output, offset_of, output_of
 from kernelscope.gui.model.display import (
@@ -31,6 +33,7 @@ from kernelscope.images.judging import colours
 from kernelscope.images.lengths import in_words, unit_of
 from kernelscope.images.planes import Plane, Position
 from kernelscope.images.volume import AXES, Volume
+from kernelscope.schema.crop import Box
 from kernelscope.schema.samples import white_level
 
 CHANNELS = ("red", "green", "blue")
@@ -38,6 +41,48 @@ CHANNELS = ("red", "green", "blue")
 MOST_POINTS = 1 << 16  # of a line: more than across any picture, and few enough to be drawn at once
 
 Steps: TypeAlias = tuple[float, float]  # width and height of a pixel in millimetres
+
+Edges: TypeAlias = tuple[int, int, int, int]  # left, top, right and bottom
+
+EARLIER = "earlier settings"
+
+
+@dataclass(frozen=True)
+class Output:
+    """An output in view: the whole one, or a preview over it."""
+
+    result: Result
+    state: str = ""  # `EARLIER`, or the kind of preview; empty for the output of the settings
+    # A preview of a slice.
+    plane: int | None = None  # the number of its plane
+    volume: Volume | None = None
+    part: Box | None = None  # the voxels that are known, if not all of the slice
+    beside: tuple[Volume, ...] = ()  # other channels of a composite
+
+    @property
+    def made(self) -> Made:
+        return Made(self.result.settings, self.state)
+
+    @property
+    def beside_made(self) -> Made:
+        """That of the other channels of a composite, whose estimates are their own."""
+        requests = (
+            replace(each, step=each.step.unestimated).describe() for each in self.result.requests
+        )
+        return Made("; then ".join(requests), self.state)
+
+
+@dataclass(frozen=True)
+class Made:
+    """How an output was made; empty for input and reference."""
+
+    settings: str = ""  # the filter and its settings in words
+    state: str = ""  # as in `Output`
+
+
+def named(picture: str, made: Made) -> str:
+    """Return ``output, earlier settings``."""
+    return ", ".join(filter(None, (picture, made.state)))
 
 
 @dataclass(frozen=True)
@@ -48,7 +93,7 @@ class ProfiledPicture:
     # Colours only, shape (height, width, channels).
     planes: NDArray[Any]
     reference: NDArray[Any] | None = None
-    offset: int = 0  # row and column of the input from which the first pixel comes
+    first: Corner = (0, 0)  # column and row of the input from which the first pixel comes
     plane: int | None = None  # the plane of a slice; see `Interest.plane`
     slice: str = ""  # name of the slice
     channel: str = ""  # of a volume, if its file names it
@@ -57,6 +102,20 @@ class ProfiledPicture:
     """The value by which units are converted; by default, that of the type."""
     peak: float | None = None  # as in `statistics`
     steps: Steps | None = None  # width and height of a pixel in millimetres, where they are known
+    made: Made = Made()
+    # Of a preview: the pixels that it has, and those of the whole output.
+    known: Edges | None = None
+    room: Edges = (0, 0, 0, 0)
+
+    def covers(self, region: Interest) -> bool:
+        """Return whether all pixels of a region are there that the whole output has."""
+        if self.known is None:
+            return True
+        end = region.shape is Shape.LINE  # whose corners are pixels
+        left, top, right, bottom = region.box
+        box = left, top, right + end, bottom + end
+        lows = all(max(box[n], self.room[n]) >= self.known[n] for n in (0, 1))
+        return lows and all(min(box[n], self.room[n]) <= self.known[n] for n in (2, 3))
 
     @property
     def unit(self) -> float:
@@ -79,6 +138,7 @@ class Profile:
     steps: Steps | None = None
     channel: str = ""
     ink: str = ""
+    made: Made = Made()
 
     @property
     def unit(self) -> str:
@@ -114,8 +174,10 @@ def profile(line: Interest, picture: ProfiledPicture) -> Profile:
     (x, y), (end_x, end_y) = line.corners
     shares = np.linspace(0.0, 1.0, count)[:, np.newaxis]
     places = (1 - shares) * np.array([x, y]) + shares * np.array([end_x, end_y])
-    levels = _interpolated(picture.planes, places - picture.offset)
-    of = picture.steps, picture.channel, picture.ink
+    levels = _interpolated(picture.planes, places - np.array(picture.first))
+    if not picture.covers(line):
+        levels = np.full_like(levels, np.nan)
+    of = picture.steps, picture.channel, picture.ink, picture.made
     return Profile(line, picture.name, places, levels, picture.unit, *of)
 
 
@@ -146,7 +208,7 @@ def profiles_as_csv(profiles: Sequence[Profile], units: Units) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     heads = [
-        " ".join(filter(None, (each.picture, channel)))
+        " ".join(filter(None, (named(each.picture, each.made), channel)))
         for each in profiles
         for channel in each.channels
     ]
@@ -283,7 +345,9 @@ class RegionRow:
     area: float | None = None
     """In square millimetres; None for lines, and where the size of a pixel is not known."""
     note: str = ""  # the reason why SNR is left out
-    ink: str = ""  # as in `ProfiledPicture`
+    # As in `ProfiledPicture`.
+    ink: str = ""
+    made: Made = Made()
 
     @property
     def heading(self) -> str:
@@ -296,6 +360,20 @@ class RegionRow:
         of = self.figures
         levels = (of.mean, of.deviation, of.low, of.high)
         return (of.count, *(factor * each for each in levels), of.psnr, self.snr, self.cnr)
+
+
+_Figures = TypeVar("_Figures", RegionRow, Profile)
+
+
+def marked(figures: Sequence[_Figures], outputs: Sequence[Output]) -> tuple[_Figures, ...]:
+    """Return figures, marked as earlier if their output is not among those in view by now."""
+    now = [made for each in outputs for made in (each.made, each.beside_made)]
+    return tuple(
+        each
+        if each.picture != "output" or each.made in now
+        else replace(each, made=replace(each.made, state=EARLIER))
+        for each in figures
+    )
 
 
 _DIGITS = 5, 4, 5, 5, 4, 4, 4
@@ -327,7 +405,7 @@ def _text(value: float, number: str, unit: str = "") -> str:
 
 def to_measure(
     part: Viewed,
-    result: Result | None,
+    outputs: Sequence[Output],
     reference: Viewed | None,
     planes: Sequence[Plane | None] = (None,),
     position: Position = (0, 0, 0),
@@ -336,29 +414,27 @@ def to_measure(
 ) -> list[ProfiledPicture]:
     """Return the pictures, or the slices through a voxel, each with its part of the reference.
 
-    `planes`: those of a volume; None for a picture. `looks`: of each plane, with its projection and
-    the other channels of a composite. `display`: of the channel in front. The range of the
-    reference from 0 counts as white for PSNR, as elsewhere, where the type does not state it.
-    Takes a while.
+    `outputs`: those in view, previews first. `planes`: those of a volume; None for a picture.
+    `looks`: of each plane, with its projection and the other channels of a composite. `display`: of
+    the channel in front. The range of the reference from 0 counts as white for PSNR, as elsewhere,
+    where the type does not state it. Takes a while.
     """
-    offset, output, truth = 0, None, reference
-    if result is not None:
-        offset, output = offset_of(result.request), output_of(result, part)
-        truth = reference and like_output(reference, result)
     states_white = isinstance(part, Image) and part.dtype.kind != "f"
     comparable = isinstance(part, Volume) or (reference and dtype_of(reference) == part.dtype)
     white = None if states_white else part.levels.span
     peak = reference.levels.span if reference is not None and comparable else None
-    shown = (
-        ("input", part, reference, 0),
-        ("output", output, truth, offset),
-        ("reference", reference, None, 0),
-    )
+    shown: list[tuple[str, Viewed, Viewed | None, Output | None]] = [
+        ("input", part, reference, None)
+    ]
+    for made in outputs:
+        truth = reference and like_output(reference, made.result)
+        shown.append(("output", made.volume or output_of(made.result, part), truth, made))
+    if reference is not None and _size(reference) == _size(part):
+        shown.append(("reference", reference, None, None))
     composite = _Composite(part, looks[0], display) if isinstance(part, Volume) else None
     measured = []
-    for name, each, target, first in shown:
-        if each is None or (each is reference and _size(each) != _size(part)):
-            continue
+    for name, each, target, output in shown:
+        own = output.made if output is not None else Made()
         for number, (plane, look) in enumerate(zip(planes, looks, strict=False)):
 
             def cut(image: Viewed, plane: Plane | None = plane, look: Look = look) -> NDArray[Any]:
@@ -366,15 +442,25 @@ def to_measure(
                     return colours(samples_of(image, plane, position))
                 return slice_of(image, None, plane, position[plane.axis], look)[:, :, np.newaxis]
 
+            if output is not None and output.plane not in (None, number):
+                continue
             other = cut(target) if target is not None and _size(target) == _size(each) else None
             if plane is None or composite is None:
+                first, *of_preview = _place(output)
                 measured.append(
-                    ProfiledPicture(name, cut(each), other, first, white=white, peak=peak)
+                    ProfiledPicture(
+                        *(name, cut(each), other, first),
+                        white=white,
+                        peak=peak,
+                        made=own,
+                        **dict(zip(("known", "room"), of_preview, strict=False)),
+                    )
                 )
                 continue
             assert isinstance(each, Volume)
-            for volume, channel, ink in composite.volumes(each, name):
+            for volume, channel, ink in composite.volumes(each, name, output):
                 front = volume is each
+                height, width = plane.cut(volume.voxels, 0).shape
                 measured.append(
                     ProfiledPicture(
                         name,
@@ -387,9 +473,37 @@ def to_measure(
                         white=white if front else volume.levels.span,
                         peak=peak,
                         steps=steps_of(volume, plane),
+                        made=own if front or output is None else output.beside_made,
+                        known=_drawn(output, plane, volume.voxels.shape),
+                        room=(0, 0, width, height),
                     )
                 )
     return measured
+
+
+def _place(output: Output | None) -> tuple[Any, ...]:
+    """Return the first pixel of an output of a picture; of a preview also `known` and `room`."""
+    if output is None:
+        return ((0, 0),)
+    request = output.result.request
+    start, region = offset_of(request), request.region
+    if not isinstance(region, Region):
+        return ((start, start),)
+    left, top = start + region.left, start + region.top
+    height, width = request.whole_shape[:2]
+    known = left, top, left + region.width, top + region.height
+    return (left, top), known, (start, start, start + width, start + height)
+
+
+def _drawn(output: Output | None, plane: Plane, shape: tuple[int, ...]) -> Edges | None:
+    """Return the edges of the voxels of a slice that a preview has; None if it has all."""
+    if output is None or output.part is None:
+        return None
+    box = output.part
+    z, y, x = (first + side - 1 for first, side in zip(box.first, box.sides, strict=True))
+    places = plane.place(box.first, shape), plane.place((z, y, x), shape)
+    columns, rows = zip(*places, strict=True)
+    return min(columns), min(rows), max(columns) + 1, max(rows) + 1
 
 
 class _Composite:
@@ -411,11 +525,18 @@ class _Composite:
             for number in [f"channel {each.channel_number + 1}"]
         }
 
-    def volumes(self, front: Volume, picture: str) -> Iterator[tuple[Volume, str, str]]:
+    def volumes(
+        self, front: Volume, picture: str, output: Output | None = None
+    ) -> Iterator[tuple[Volume, str, str]]:
         """Yield the volumes of input or output, with their names and the colours of several."""
+        made = self._filtered
+        if output is not None and output.volume is not None:
+            others = {each.channel_number: each for each in output.beside}
+            numbers = {raw: raw.channel_number for raw, _ in self._drawn}
+            made = {raw: others[n] for raw, n in numbers.items() if n in others}
         for raw, display in self._drawn:
             is_front = raw is self._front
-            volume = front if is_front else raw if picture == "input" else self._filtered.get(raw)
+            volume = front if is_front else raw if picture == "input" else made.get(raw)
             if volume is not None and (is_front or picture != "reference"):
                 light = table(display.colour_map)[-1].tobytes().hex()
                 yield volume, self._names[raw], f"#{light}" if len(self._drawn) > 1 else ""
@@ -458,24 +579,39 @@ _NOT_RAYLEIGH = (
 )
 
 
+_ELSEWHERE = "No {} of the {}: {} is measured in another output, the preview does not cover both."
+_UNCOVERED = "The preview does not cover {}, and no output is there yet."
+
+
+def seen(region: Interest, measured: Sequence[ProfiledPicture]) -> list[ProfiledPicture]:
+    """Return the pictures in which a region is measured: of outputs the first that covers it."""
+    found: dict[tuple[str, str], ProfiledPicture] = {}
+    for picture in measured:
+        key = picture.name, picture.channel
+        if picture.plane == region.plane and (key not in found or not found[key].covers(region)):
+            found[key] = picture
+    return list(found.values())
+
+
 def measure(
     regions: Sequence[Interest], against: Against, measured: Sequence[ProfiledPicture]
 ) -> tuple[RegionRow, ...]:
     """Return the figures of all regions, each in the slices of its plane."""
-    rows = []
+    rows, names = [], {region.name for region in regions}
     for picture_name in dict.fromkeys(picture.name for picture in measured):
         pairs = [
             (region, picture, _by_channel(region, picture))
             for region in regions
-            for picture in measured
-            if picture.name == picture_name and picture.plane == region.plane
+            for picture in seen(region, measured)
+            if picture.name == picture_name
         ]
-        found: dict[str, dict[str, Statistics]] = {}
-        for region, _, channels in pairs:  # of a composite, each channel is a picture
-            found.setdefault(region.name, {}).update(channels)
+        all_found: dict[Made, dict[str, dict[str, Statistics]]] = {}
+        for region, picture, channels in pairs:  # of a composite, each channel is a picture
+            all_found.setdefault(picture.made, {}).setdefault(region.name, {}).update(channels)
         for region, picture, channels in pairs:
-            is_line = region.shape is Shape.LINE
+            is_line, found = region.shape is Shape.LINE, all_found[picture.made]
             others = {n: c for n, c in found.items() if n != region.name}
+            shown_as = named(picture_name, picture.made)
             for channel, each in channels.items():
                 area, cnr, snr, note = None, None, None, ""
                 if picture.steps is not None and not is_line:
@@ -487,21 +623,37 @@ def measure(
                     snr = each.snr_over(noise, rician=against.rician)
                     if snr is None:
                         ratio = _text(noise.snr, f"{noise.snr:.2f}")
-                        which = picture_name, against.background
+                        which = shown_as, against.background
                         note = _NOT_RAYLEIGH.format(*which, ratio, _RAYLEIGH_RATIO)
-                elif against.background not in found:
+                elif against.background not in names:
                     snr = each.snr
+                note = note or _missing(region, picture, against, names - found.keys())
                 is_float = picture.planes.dtype.kind == "f" or is_line
-                names = region.name, picture.name, channel
+                of = region.name, picture.name, channel
                 rows.append(
                     RegionRow(
-                        *(*names, each, picture.unit, is_float, snr, cnr, picture.slice, area),
+                        *(*of, each, picture.unit, is_float, snr, cnr, picture.slice, area),
                         note,
                         picture.ink,
+                        picture.made,
                     ),
                 )
     order = {region.name: number for number, region in enumerate(regions)}
     return tuple(sorted(rows, key=lambda row: order[row.region]))
+
+
+def _missing(
+    region: Interest, picture: ProfiledPicture, against: Against, away: Collection[str]
+) -> str:
+    """Return why figures of a region are missing; `away`: regions that another output has."""
+    if not picture.covers(region):
+        return _UNCOVERED.format(region.name)
+    ratios = [("SNR", against.background)]
+    if region.shape is not Shape.LINE:
+        ratios.append(("CNR", against.cnr))
+    shown_as = named(picture.name, picture.made)
+    notes = [_ELSEWHERE.format(ratio, shown_as, name) for ratio, name in ratios if name in away]
+    return notes[0] if notes else ""
 
 
 def _by_channel(region: Interest, picture: ProfiledPicture) -> dict[str, Statistics]:
@@ -512,8 +664,9 @@ def _by_channel(region: Interest, picture: ProfiledPicture) -> dict[str, Statist
         if channels > 1:
             named |= {name: statistics(values[:, n]) for n, name in enumerate(CHANNELS)}
         return named
-    placed = region.moved(-picture.offset, -picture.offset)
-    rows, columns, mask = placed.mask(height, width)
+    left, top = picture.first
+    rows, columns, mask = region.moved(-left, -top).mask(height, width)
+    mask &= picture.covers(region)
     samples = picture.planes[rows, columns][mask]
     other = picture.reference
     target = other[rows, columns][mask] if other is not None else None
@@ -534,9 +687,11 @@ def as_csv(rows: Sequence[RegionRow], units: Units, against: Against) -> str:
     snr = against.snr if against.background else "snr"
     of_slices = any(row.slice for row in rows)
     heads = [*(name.lower() for name in COLUMNS[:8]), "psnr in dB", snr, cnr, "units"]
+    heads += ["filter and settings", "state"]
     writer.writerow([*heads, "slice", "area in mm²"] if of_slices else heads)
     for row in rows:
         values = ["" if value is None or np.isnan(value) else value for value in row.values(units)]
         place = [row.slice, "" if row.area is None else row.area] if of_slices else []
-        writer.writerow([row.region, row.picture, row.channel, *values, units.value, *place])
+        made = row.made.settings, row.made.state
+        writer.writerow([row.region, row.picture, row.channel, *values, units.value, *made, *place])
     return text.getvalue()

@@ -60,7 +60,14 @@ from kernelscope.gui.model.history import (
     parts_of,
     references_of,
 )
-from kernelscope.gui.model.measurements import ProfiledPicture, size_of, steps_of, to_measure
+from kernelscope.gui.model.measurements import (
+    EARLIER,
+    Output,
+    ProfiledPicture,
+    size_of,
+    steps_of,
+    to_measure,
+)
 from kernelscope.gui.model.pipeline import Pipeline
 from kernelscope.gui.model.regions import Interest, Regions
 from kernelscope.gui.model.runs import Run
@@ -788,11 +795,40 @@ class Subject(Observed, Generic[Opened, Part]):
 
     def to_measure(self) -> Callable[[], list[ProfiledPicture]]:
         """Return a function, for any thread, of the pictures in which regions are measured."""
-        part, result, planes, position = self.part, self.result, self._planes, self.view.position
+        part, outputs, planes, position = self.part, self.outputs, self._planes, self.view.position
         reference = self.reference.image if self.reference is not None else None
         looks = [self.view.look_in(p) if p else self.view.look for p in planes]
         display = self.view.displays.of(PaneSide.INPUT)
-        return lambda: to_measure(part, result, reference, planes, position, looks, display)
+        return lambda: to_measure(part, outputs, reference, planes, position, looks, display)
+
+    @property
+    def outputs(self) -> list[Output]:
+        """The outputs in view: previews, and the whole one around them or in other slices."""
+        found, result, preview = [], self.result, self.preview
+        if preview and preview.request is self.shown and preview.request.reduction == 1:
+            by = preview.request.stand_in
+            state = EARLIER if self.is_earlier else f"preview by {by}" if by else "preview"
+            found.append(Output(preview, state))
+        earlier, in_view = self.earlier_axes(), self.previews_in_view
+        for number, plane in enumerate(self.view.planes):
+            own = self.previews.at(plane.axis, self.view.position[plane.axis])
+            if own is None or own not in in_view:
+                continue
+            by = own.request.stand_in
+            state = f"preview by {by}" if by else "preview"
+            found.append(
+                Output(
+                    own.result,
+                    EARLIER if plane.axis in earlier else state,
+                    number,
+                    own.volumes[self.component],
+                    own.part,
+                    own.beside,
+                )
+            )
+        if result is not None:
+            found.append(Output(result, EARLIER if self.is_stale else ""))
+        return found
 
     @property
     def _planes(self) -> Sequence[Plane | None]:

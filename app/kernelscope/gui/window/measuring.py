@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
 from PySide6.QtCore import QObject
 
-from kernelscope.gui.model.freshness import Freshness
-from kernelscope.gui.model.measurements import Profile, RegionRow, measure, profile
+from kernelscope.gui.model.measurements import (
+    EARLIER,
+    Made,
+    Profile,
+    RegionRow,
+    marked,
+    measure,
+    named,
+    profile,
+    seen,
+)
 from kernelscope.gui.model.regions import Interest, Regions, Shape
 from kernelscope.gui.session.canvas_view import PANES, SLICES
-from kernelscope.gui.session.session import KIND, REGION
+from kernelscope.gui.session.session import KIND, REGION, SETTINGS
 from kernelscope.gui.session.subject import (
     COMPONENT,
     INPUT,
     MOMENT,
+    PART,
     REFERENCE,
     REGIONS,
     REVERTED,
@@ -32,8 +43,6 @@ from kernelscope.gui.work.background import Later
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
 from kernelscope.schema.samples import Kind
-
-_EARLIER = "Output: figures of the last complete output, which is not the one of these settings."
 
 _MEASURED = frozenset({KIND, REFERENCE, SHOWN, COMPONENT, SLICES, PANES})
 """Changes after which there is something else to measure."""
@@ -70,6 +79,7 @@ class Measuring(QObject):
         session.when({REGIONS}, self._on_regions)
         session.when({MOMENT, REVERTED}, self._on_moment)
         session.when(_MEASURED, self._later.soon)
+        session.when({SETTINGS, SHOWN, PART}, self._mark)
         for shape in Shape:
             action = panel.add_menu.addAction(shape.capitalize())
             action.triggered.connect(lambda _=False, shape=shape: self.add(shape))
@@ -230,6 +240,15 @@ class Measuring(QObject):
         size = self._session.subject.size_of(chosen) if chosen is not None else ""
         self._panel.show_size(size)
 
+    def _mark(self) -> None:
+        """Mark the figures of outputs that are no longer in view, until there are new ones."""
+        panel, subject = self._panel, self._session.subject
+        if panel.rows and panel.isVisible() and not subject.is_behind:
+            now = subject.outputs
+            rows, profiles = marked(panel.rows, now), marked(panel.profile.profiles, now)
+            if rows != panel.rows:
+                panel.show_rows(rows, _notes(rows), profiles)
+
     def _measure(self) -> None:
         panel, subject, regions = self._panel, self._session.subject, self.regions
         if not panel.isVisible():
@@ -240,22 +259,31 @@ class Measuring(QObject):
             self._background.forget("measure")
             panel.show_rows((), "")
             return
-        all_, against, has_output = regions.all, panel.against, subject.result is not None
+        all_, against = regions.all, panel.against
         chosen, take = regions.chosen, subject.to_measure()
         line = chosen if chosen is not None and chosen.shape is Shape.LINE else None
 
         def work() -> tuple[tuple[RegionRow, ...], list[Profile]]:
             measured = take()
-            along = [each for each in measured if line is not None and each.plane == line.plane]
+            along = seen(line, measured) if line is not None else []
             profiles = [profile(line, each) for each in along] if line is not None else []
             return measure(all_, against, measured), profiles
 
         def show(figures: tuple[tuple[RegionRow, ...], list[Profile]]) -> None:
-            if not subject.is_front:
-                return
-            rows, profiles = figures
-            earlier = self._session.freshness not in (Freshness.EXACT, None) and has_output
-            notes = [_EARLIER if earlier else "", *dict.fromkeys(row.note for row in rows)]
-            panel.show_rows(rows, " ".join(filter(None, notes)), profiles)
+            if subject.is_front:
+                rows, profiles = figures
+                panel.show_rows(rows, _notes(rows), profiles)
 
         self._background.start("measure", work, show)
+
+
+def _notes(rows: Sequence[RegionRow]) -> str:
+    """Return the settings of outputs that are not those of now, and why figures are left out."""
+    made = dict.fromkeys(row.made for row in rows if row.made.state)
+    states = [_made(each) for each in made]
+    return " ".join(dict.fromkeys([*states, *filter(None, (row.note for row in rows))]))
+
+
+def _made(made: Made) -> str:
+    present = ", not the present ones" if made.state == EARLIER else ""
+    return f"{named('Output', made)}{present}: {made.settings}."
