@@ -575,6 +575,45 @@ def test_figures_of_another_picture_are_not_shown_meanwhile(
     qtbot.waitUntil(lambda: len(loaded.quality.histograms.histograms) == 1)
 
 
+def test_figures_of_another_output_are_not_shown_meanwhile(
+    qtbot: QtBot, loaded: MainWindow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of the filter before stood there, in bold, beside an output that was up to date."""
+    show_quality(loaded)
+    loaded.use_input_as_reference()
+    run(qtbot, loaded)
+    qtbot.waitUntil(lambda: "–" not in figures(loaded).get("PSNR", ["–"]))
+    before = figures(loaded)["PSNR"]
+    loaded.session.set_filter("mean")
+    legend = child(loaded, QLabel, "histogramLegend")
+    assert "output, earlier settings" in legend.text()
+    table = child(loaded, QTreeWidget, "qualityFigures")
+    assert loaded.quality.text().startswith("Figure\tInput\tOutput of earlier settings\t")
+    assert figures(loaded)["PSNR"] == before
+
+    go_on, real = threading.Event(), Histogram.of
+
+    def wait(pixels: np.ndarray) -> Histogram:
+        go_on.wait(PATIENCE)
+        return real(pixels)
+
+    monkeypatch.setattr(Histogram, "of", wait)
+    try:
+        run(qtbot, loaded)
+        assert judged_by(loaded).startswith("Comparing with")
+        assert figures(loaded)["PSNR"] == ["…", "…", ""]
+        assert not any(
+            bold(loaded, row)[n] for row in range(table.topLevelItemCount()) for n in (1, 2)
+        )
+        assert list(loaded.quality.histograms.histograms) == ["input"]
+        assert table.headerItem().text(2) == "Output"
+    finally:
+        go_on.set()
+    qtbot.waitUntil(lambda: "…" not in figures(loaded)["PSNR"])
+    assert len(loaded.quality.histograms.histograms) == 2
+    assert "earlier" not in legend.text()
+
+
 def test_an_evaluation_that_failed_is_tried_again(
     qtbot: QtBot, loaded: MainWindow, monkeypatch: pytest.MonkeyPatch
 ) -> None:

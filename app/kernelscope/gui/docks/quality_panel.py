@@ -15,9 +15,10 @@ from kernelscope.gui.model import histogram_plot as model
 from kernelscope.gui.model.comparison import Evaluation, Judged
 from kernelscope.gui.model.display import PaneSide
 from kernelscope.gui.model.histogram_plot import Curve, HeightScale, HistogramCurves
+from kernelscope.gui.model.measurements import EARLIER
 from kernelscope.gui.session.canvas_view import DRAWN, CanvasView
-from kernelscope.gui.session.session import KIND, Session
-from kernelscope.gui.session.subject import COMPONENT, MOMENT_SHOWN, REFERENCE
+from kernelscope.gui.session.session import KIND, SETTINGS, Session
+from kernelscope.gui.session.subject import COMPONENT, MOMENT_SHOWN, PART, REFERENCE, SHOWN
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.appearance import stylist
 from kernelscope.gui.widgets.controls import choice_box
@@ -56,6 +57,7 @@ class HistogramView(QWidget):
         self._session = session
         self.setObjectName("histograms")
         self.histograms: dict[str, Histogram] = {}
+        self._is_earlier = False
         self.scale, self.by_channel = HeightScale.LINEAR, False
         self._is_stale = False
         self._later = Later(self._draw, self)
@@ -86,6 +88,12 @@ class HistogramView(QWidget):
         self.histograms = histograms
         if histograms or self._has_plot:
             self._draw()
+
+    def show_earlier(self, earlier: bool) -> None:
+        """Say whether the output is one of other settings."""
+        if earlier != self._is_earlier:
+            self._is_earlier = earlier
+            self._restyle()
 
     def set_scale(self, name: str) -> None:
         """Let heights grow with counts in another way; `name` is a value of `HeightScale`."""
@@ -160,11 +168,14 @@ class HistogramView(QWidget):
         for number, curve in enumerate(curves):
             ink = pen_of(curve, number, self.palette()).color().name()  # the plot's may come later
             styles = CHANNEL_STYLES[number] if curve.channel else PICTURE_STYLES[curve.picture]
-            name = curve.channel or curve.picture
+            name = curve.channel or self._named(curve.picture)
             parts.append(f'<span style="color: {ink}">{styles[1]} {name}</span>')
         if curves and curves[0].channel:
-            parts.insert(0, f"{curves[0].picture.capitalize()}:")
+            parts.insert(0, f"{self._named(curves[0].picture).capitalize()}:")
         self._legend.setText("&nbsp;&nbsp; ".join(parts))
+
+    def _named(self, picture: str) -> str:
+        return f"{picture}, {EARLIER}" if self._is_earlier and picture == "output" else picture
 
     def _say(self) -> None:
         """Read off the handle that is moved or the value under the cursor; then the note."""
@@ -227,6 +238,7 @@ class QualityPanel(QWidget):
         self._show_judged("", "", Judged())
         self._show_histograms({})
         session.when({KIND, MOMENT_SHOWN, REFERENCE, COMPONENT}, self._fill)
+        session.when({KIND, SETTINGS, SHOWN, PART}, self._mark)
         stylist().restyled.connect(self._arrange)
 
     def _make_figures(self) -> QWidget:
@@ -302,6 +314,8 @@ class QualityPanel(QWidget):
             self._part = part
             self._show_judged("", "", Judged())
             self._show_histograms({})
+        else:
+            self._blank()
         title, origin = (reference.image.title, reference.origin) if reference else ("", "")
         if reference is not None:
             self._reference.setText(f"Comparing with {title}…")
@@ -312,12 +326,34 @@ class QualityPanel(QWidget):
                 subject.keep_judgement(judged, Judgement(figures.before, figures.after))
             self._show_judged(title, origin, figures, correlation)
             self._show_histograms(histograms)
+            self._mark()
 
         def failed(error: Exception) -> None:
             self.subject = None
             self._background.report(error)
 
         self._background.start("judge", subject.evaluation(), show, failed)
+
+    def _blank(self) -> None:
+        """Take figures of another output away until those of this one are there."""
+        for row in range(self._table.topLevelItemCount()):
+            item = self._table.topLevelItem(row)
+            assert item is not None
+            item.setText(3, "")
+            for column in (1, 2):
+                item.setFont(column, self._table.font())
+                if item.text(column) != "–":
+                    item.setText(column, "…")
+        known = self.histograms.histograms
+        self._show_histograms({name: known[name] for name in ("input",) if name in known})
+
+    def _mark(self) -> None:
+        """Name an output of other settings so, for as long as it is the one that was compared."""
+        earlier = self._session.subject.is_stale
+        for column, name in ((2, _COLUMNS[2]), (3, _COLUMNS[3])):
+            title = name.replace("utput", "utput of earlier settings") if earlier else name
+            self._table.headerItem().setText(column, title)
+        self.histograms.show_earlier(earlier)
 
     def _show_judged(
         self, title: str, origin: str, judged: Judged, correlation: float | None = None
@@ -376,7 +412,8 @@ class QualityPanel(QWidget):
         save_text(self, "Save Histograms", "histograms.csv", text, _CSV_FILES)
 
     def text(self) -> str:
-        head = "\t".join(_COLUMNS)
+        heads = self._table.headerItem()
+        head = "\t".join(heads.text(column) for column in range(len(_COLUMNS)))
         return "\n".join(filter(None, (head, self._table.rows())))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
