@@ -52,6 +52,13 @@ def test_the_block_of_a_pixel() -> None:
     (block,) = json.loads(run(f"{line} 40,9 --json").out)
     assert (block["level"], block["truncated"]) == ("shared", False)
     assert block["totals"]["global loads"]["accesses"] == 34 * 10
+    for space, others in {
+        "global": ("wavefronts", "ideal"),
+        "shared": ("sectors", "needed"),
+    }.items():
+        (line_of,) = (each for each in text.splitlines() if each.startswith(f"  {space} loads"))
+        assert not any(each in line_of for each in others), "it has none of them, not 0"
+        assert not set(others) & set(block["totals"][f"{space} loads"])
     assert "There is no pixel 64, 9" in refused(f"{line} 64,9")
     refused("trace mean --at three", status=2)
 

@@ -326,7 +326,8 @@ def _trace_block(request: Request, levels: Sequence[Level], options: argparse.Na
                     "branches": parted.passed,
                     "divergent": parted.divergent,
                     "totals": {
-                        _key(key): asdict(each) for key, each in launch_totals(found).items()
+                        _key(key): each.of_space(key[0])
+                        for key, each in launch_totals(found).items()
                     },
                 }
             )
@@ -367,7 +368,8 @@ def _content(levels: Sequence[Level], found: Mapping[str, list[Counts]]) -> list
                     "blocks": each.scene.blocks,
                     "barriers": each.barriers,
                     "totals": {
-                        _key(key): asdict(totals) for key, totals in launch_totals(each).items()
+                        _key(key): totals.of_space(key[0])
+                        for key, totals in launch_totals(each).items()
                     },
                 }
                 for each in found[level.name]

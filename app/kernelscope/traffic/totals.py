@@ -206,6 +206,9 @@ def _banks(
     return turns, fewest
 
 
+_OF_SECTORS = ("sectors", "needed", "block_sectors", "footprint")
+
+
 @dataclass
 class Totals:
     """The traffic with one memory space, in one direction."""
@@ -227,6 +230,12 @@ class Totals:
     def conflicts(self) -> int:
         """Turns more than would be needed without bank conflicts or different addresses."""
         return self.wavefronts - self.ideal
+
+    def of_space(self, space: MemorySpace) -> dict[str, int]:
+        """Return the figures that a memory space has: sectors, or turns."""
+        cached = space in (MemorySpace.GLOBAL, MemorySpace.TEXTURE)
+        others = ("wavefronts", "ideal") if cached else _OF_SECTORS
+        return {name: value for name, value in vars(self).items() if name not in others}
 
     @property
     def efficiency(self) -> float | None:
@@ -361,6 +370,7 @@ class TableRow:
     values: tuple[float | None, ...]  # one a level; None where the level does not use that memory
     digits: int = 2  # behind the point
     note: str = ""  # the meaning of the figure
+    unit: str = "per pixel of the output"  # empty if the title has it
 
     def texts(self) -> tuple[str, ...]:
         return tuple("–" if each is None else f"{each:,.{self.digits}f}" for each in self.values)
@@ -405,13 +415,15 @@ def figures(levels: Mapping[str, Sequence[Counts]]) -> list[TableRow]:
     found = [
         row("global loads", loads, "accesses", "of threads"),
         row("global sectors", loads, "sectors", "of 32 bytes that the loads of warps ask for"),
-        TableRow("  of them needed (%)", needed, 1, "if the same bytes lay together"),
+        TableRow("global sectors needed (%)", needed, 1, "if the same bytes lay together", ""),
         row("global stores", stores, "accesses", "of threads"),
         row("texture fetches", texture, "accesses", "of threads"),
         row("constant loads", constant, "accesses", "of threads"),
         row("shared loads", shared, "accesses", "of threads"),
         row("shared stores", (MemorySpace.SHARED, Event.WRITE), "accesses", "of threads"),
-        TableRow("bank conflicts", conflicts, 3, "more turns of shared memory than needed"),
+        TableRow(
+            "turns lost to bank conflicts", conflicts, 3, "of shared memory; one serves a warp"
+        ),
         TableRow(
             "bytes past the L1 cache",
             tuple(
@@ -435,11 +447,13 @@ def figures(levels: Mapping[str, Sequence[Counts]]) -> list[TableRow]:
                 for _, launches, _ in made
             ),
             note="in a whole launch",
+            unit="",
         ),
         TableRow(
             "operations a byte",
             tuple(intensity(launches[-1]) for _, launches, _ in made),
             note="of device memory at best, by the filter's plan",
+            unit="",
         ),
     ]
     return [each for each in found if any(value is not None for value in each.values)]
