@@ -13,7 +13,14 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QComboBox, QFileDialog, QPushButton, QTableWidget
+from PySide6.QtWidgets import (
+    QApplication,
+    QComboBox,
+    QFileDialog,
+    QLabel,
+    QPushButton,
+    QTableWidget,
+)
 from pytestqt.qtbot import QtBot
 
 from kernelscope.backends.emulator.tracing import Tracer
@@ -204,6 +211,11 @@ def count(
     wait(qtbot, window)
 
 
+def choose_card(window: MemoryLadderWindow, name: str) -> None:
+    cards = child(window, QComboBox, "memoryLadderCard")
+    cards.setCurrentIndex([each.name for each in GPUS].index(name))
+
+
 def wait(qtbot: QtBot, window: MemoryLadderWindow) -> None:
     bars = child(window, MemoryLadderBars, "memoryLadderBars")
     qtbot.waitUntil(lambda: bool(bars.accessibleDescription()) and not is_counting(bars))
@@ -263,7 +275,7 @@ def test_the_card_is_that_of_the_levels_until_another_is_chosen(
 
 
 def test_another_size_is_counted_anew(qtbot: QtBot, window: MemoryLadderWindow) -> None:
-    count(qtbot, window, request_of("negative"), Recorded.read())
+    count(qtbot, window, request_of("negative"))
     sides = child(window, QComboBox, "memoryLadderSide")
     assert sides.itemText(0) == "Open: 64×48"
     sides.setCurrentIndex(1)
@@ -314,19 +326,59 @@ def test_the_table_is_copied_for_a_spreadsheet(qtbot: QtBot, window: MemoryLadde
     count(qtbot, window, request_of("negative"))
     QTest.mouseClick(child(window, QPushButton, "memoryLadderCopy"), Qt.MouseButton.LeftButton)
     lines = QGuiApplication.clipboard().text().splitlines()
-    assert lines[0].startswith("\tMapped host memory\t")
-    assert any(line.endswith("\t1.00") for line in lines if "global stores" in line)
+    (first, *_) = csv.DictReader(lines, delimiter="\t")
+    assert first["level"] == "Mapped host memory"
+    assert first["counted: global stores (per pixel of the output)"] == "1.0"
 
 
-def test_the_table_is_saved(qtbot: QtBot, window: MemoryLadderWindow, tmp_path: Path) -> None:
-    count(qtbot, window, request_of("negative"))
+def test_the_table_is_saved_as_numbers_with_all_that_they_are_about(
+    qtbot: QtBot, window: MemoryLadderWindow, tmp_path: Path
+) -> None:
+    """It was the texts of the screen: units that change, marks, and no filter, size or card."""
+    side = 128
+    request, recorded = request_of("median", side, size=3), Recorded.read()
+    count(qtbot, window, request, recorded)
+    choose_card(window, "H100")
     QTest.mouseClick(child(window, QPushButton, "memoryLadderSave"), Qt.MouseButton.LeftButton)
     choose_files(dialog(qtbot, window, QFileDialog), tmp_path / "table.csv")
     with (tmp_path / "table.csv").open(newline="") as file:
-        rows = list(csv.reader(file))
-    assert rows[0][:2] == ["", "Mapped host memory"]
-    assert {len(row) for row in rows} == {len(rows[0])}
-    assert {row[0]: row[1] for row in rows}["global stores"] == "1.00"
+        lines = {line["level"]: line for line in csv.DictReader(file)}
+    figure = recorded.same(request, "H100")["global"]
+    line = lines["Global memory"]
+    about = ("filter", "settings", "width (px)", "height (px)", "channels", "card")
+    assert [line[name] for name in about] == [
+        *("Median", "3×3; reflect border", str(side), str(side), "1", "H100")
+    ]
+    assert float(line["recorded: time (s)"]) == pytest.approx(figure.seconds)
+    assert line["recorded: day"] == figure.date
+    bound = float(line["bound: least time (s)"])
+    assert bound == float(line[f"bound: {line['bound: set by']} (s)"])
+    assert float(line["recorded: time / least time"]) == pytest.approx(figure.seconds / bound)
+    loads = float(line["counted: global loads (per pixel of the output)"])
+    assert f"{loads:.2f}" == rows(window)["global loads"][list(lines).index("Global memory")]
+    texts = {"filter", "settings", "card", "level", "bound: set by", "recorded: day"}
+    for each in lines.values():
+        numbers = [text for name, text in each.items() if text and name not in texts]
+        assert all(float(number) >= 0 for number in numbers)
+
+
+def test_sizes_with_recorded_times_are_offered_and_else_the_nearest_is_named(
+    qtbot: QtBot, window: MemoryLadderWindow
+) -> None:
+    """Times of the mean on one card were recorded at 2048×2048 only, which the list had not."""
+    recorded = Recorded.read()
+    assert recorded.sizes(request_of(size=3), "H200") == [(2048, 2048)]
+    count(qtbot, window, request_of("median", size=3), recorded)
+    choose_card(window, "H100")
+    sides = child(window, QComboBox, "memoryLadderSide")
+    remarks = child(window, QLabel, "memoryLadderRemarks")
+    wanted = "No time is recorded on H100 at 64×48; the nearest size with one is 128×128."
+    assert wanted in remarks.text()
+    assert sides.findText("Repeated to 2048×2048") > 0
+    sides.setCurrentIndex(sides.findText("Repeated to 128×128"))
+    wait(qtbot, window)
+    assert "No time is recorded" not in remarks.text()
+    assert "recorded" in rows(window)
 
 
 class OwnCard(FakeGpu):

@@ -257,7 +257,7 @@ class MemoryLadder:
 
     @cached_property
     def table(self) -> tuple[tuple[str, ...], ...]:
-        """Rows of texts; the first cell of each is a title, the only one of a heading.
+        """Rows of texts for a screen; a first cell of each is a title, the only one of a heading.
 
         The first row has the levels. Times follow, then the traffic for each pixel.
         """
@@ -285,12 +285,47 @@ class MemoryLadder:
         rows.append(("blocks counted", *(_blocks(each) for each in counted)))
         return tuple(rows)
 
-    def csv(self) -> str:
+    def csv(self, request: Request, delimiter: str = ",") -> str:
+        """Return a line for each level with numbers alone; `request` is the work that was counted.
+
+        The head has the unit of each number, and whether it was counted, is a bound or a time.
+        """
+        *slices, height, width, channels = request.source.shape
+        about = {
+            "filter": request.step.filter.name,
+            "settings": "; ".join(chip.text for chip in request.chips()),
+            "width (px)": width,
+            "height (px)": height,
+            **({"slices": slices[0]} if slices else {}),
+            "channels": channels,
+            "card": self.card.name,
+        }
+        found = {each.rung.level.id: each.rung.counts for each in self.steps if each.rung.counts}
+        counted: dict[str, dict[str, float | None]] = {level_id: {} for level_id in found}
+        for row in figures(found):
+            head = f"counted: {row.title}" + (f" ({row.unit})" if row.unit else "")
+            for numbers, value in zip(counted.values(), row.values, strict=True):
+                numbers[head] = value
+        verb = "measured" if self.card.is_here else "recorded"
+        lines: list[dict[str, object]] = []
+        for step in self.steps:
+            bound, level = step.prediction, step.rung.level
+            line: dict[str, object] = about | {"level": level.name}
+            line["bound: least time (s)"] = bound and bound.seconds
+            line["bound: set by"] = bound and bound.limit
+            for part in Limiter:
+                line[f"bound: {part} (s)"] = bound and bound.bounds.get(part)
+            line[f"{verb}: time (s)"] = step.seconds
+            line[f"{verb}: day"] = step.figure and step.figure.date
+            line[f"{verb}: time / least time"] = step.ratio
+            line |= counted.get(level.id, dict.fromkeys(next(iter(counted.values()), {})))
+            line["counted: blocks"], line["blocks of the launches"] = step.blocks
+            line["not counted because"] = step.rung.refusal
+            lines.append(line)
         text = io.StringIO()
-        rows = (row for row in self.table if len(row) > 1)
-        csv.writer(text, lineterminator="\n").writerows(
-            ["" if cell == NONE else cell.strip() for cell in row] for row in rows
-        )
+        writer = csv.DictWriter(text, list(lines[0]), delimiter=delimiter, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(lines)
         return text.getvalue()
 
     def remark(self) -> str:

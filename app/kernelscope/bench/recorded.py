@@ -332,24 +332,40 @@ class Recorded:
 
         None are scaled. Values that change no work, such as those in a mask, may differ.
         """
-        step, source = request.step, request.source
-        size, channels = source.shape[:-1], source.shape[-1]
-        if not _is_timed(request):
-            return {}
-        work = step.filter.work_per_pixel(step.parameters)
-        settings = [
-            each
-            for each in self._settings.get((step.filter.id, Device.GPU), {}).values()
-            if tuple(each.row.asked) == tuple(size)
-            and (each.row.channels, each.row.border) == (channels, step.border)
-            and step.filter.work_per_pixel(each.values) == work
-        ]
+        *size, channels = request.source.shape
+        found = [each for each in self._alike(request) if list(each.row.asked) == size]
         levels: dict[str, RecordedTime] = {}
-        for setting in sorted(settings, key=lambda each: _distance(each, step, size, channels)):
+        for setting in sorted(
+            found, key=lambda each: _distance(each, request.step, tuple(size), channels)
+        ):
             for level, figure in setting.levels.items():
                 if not figure.scaled and figure.card == card:
                     levels.setdefault(level, figure)
         return levels
+
+    def sizes(self, request: Request, card: str = "") -> list[tuple[int, ...]]:
+        """Return the sizes at which `same` has figures of a card, or of any; the nearest first."""
+        found = {
+            tuple(setting.row.asked)
+            for setting in self._alike(request)
+            for figure in setting.levels.values()
+            if not figure.scaled and card in ("", figure.card)
+        }
+        pixels = math.prod(request.source.shape[:-1])
+        return sorted(found, key=lambda size: (_octaves(math.prod(size), pixels), size))
+
+    def _alike(self, request: Request) -> list[_RecordedSetting]:
+        """Return the settings that do the work of a request, at any size."""
+        step, channels = request.step, request.source.shape[-1]
+        if not _is_timed(request):
+            return []
+        work = step.filter.work_per_pixel(step.parameters)
+        return [
+            each
+            for each in self._settings.get((step.filter.id, Device.GPU), {}).values()
+            if (each.row.channels, each.row.border) == (channels, step.border)
+            and step.filter.work_per_pixel(each.values) == work
+        ]
 
     def elsewhere(self, request: Request) -> Elsewhere | None:
         """Return how long a run should take on a recorded machine; None if that is not known.

@@ -21,6 +21,7 @@ from PySide6.QtWidgets import (
 from kernelscope.backends.emulator.tracing import TooManyAccesses, Tracer
 from kernelscope.base.errors import AppError
 from kernelscope.bench.memory_ladder import (
+    FAR,
     LEAST,
     SIDES,
     SMALL,
@@ -157,7 +158,8 @@ _CSV_FILES = "CSV table (*.csv)"
 _COUNTING = "counting…"
 _NOTE = (
     "The least time assumes that the slowest unit is busy all the time; ▼ is a time of the same "
-    "work on the same card, recorded or of this session."
+    "work on the same card, recorded or of this session; ! if they are more than "
+    f"{FAR:g} times apart."
 )
 
 
@@ -249,7 +251,8 @@ class MemoryLadderWindow(ToolWindow):
         entries: list[tuple[str, int | None]] = [(f"Open: {shape}", None)]
         if isinstance(request.source, Image):
             least = min(request.source.height, request.source.width)
-            sides = [side for side in SIDES if side > SMALL or side < least]
+            timed = {size[0] for size in recorded.sizes(request) if size[0] <= max(SIDES)}
+            sides = [side for side in sorted({*SIDES, *timed}) if side > SMALL or side < least]
             entries += [(_name(side, request.source), side) for side in sides]
         refill(self._sides, entries)
         if gpu is not None and not self._cards.itemData(0).is_here:
@@ -320,10 +323,28 @@ class MemoryLadderWindow(ToolWindow):
         ladder = self.ladder()
         self._title.setText(self._request.describe())
         self._bars.show_ladder(ladder, self._left)
-        remarks = [each for each in (*ladder.reasons(), ladder.remark()) if each]
+        remarks = [
+            each for each in (*ladder.reasons(), ladder.remark(), self._elsewhere(ladder)) if each
+        ]
         self._remarks.setText("\n".join(remarks))
         self._remarks.setVisible(bool(remarks))
         self._fill(ladder.table if not self._left else ())  # its rows and columns would move
+
+    def _elsewhere(self, ladder: MemoryLadder) -> str:
+        """Return the nearest size with recorded times, if there is none at this one."""
+        if self._counted is None or self._left or any(each.figure for each in ladder.steps):
+            return ""
+        card = ladder.card
+        sizes = [] if card.is_here else self._recorded.sizes(self._counted, card.name)
+        if not sizes:
+            return ""
+        here, there = (
+            "×".join(map(str, reversed(size)))
+            for size in (self._counted.source.shape[:-1], sizes[0])
+        )
+        return (
+            f"No time is recorded on {card.name} at {here}; the nearest size with one is {there}."
+        )
 
     def _fill(self, rows: tuple[tuple[str, ...], ...]) -> None:
         self._copy.setEnabled(bool(rows))
@@ -337,13 +358,13 @@ class MemoryLadderWindow(ToolWindow):
             header.setSectionResizeMode(0, QHeaderView.ResizeMode.ResizeToContents)
 
     def _copy_table(self) -> None:
-        text = "\n".join("\t".join(row) for row in self.ladder().table)
-        QGuiApplication.clipboard().setText(text)
+        assert self._counted is not None
+        QGuiApplication.clipboard().setText(self.ladder().csv(self._counted, delimiter="\t"))
 
     def _save_table(self) -> None:
-        assert self._request is not None
-        name = f"{self._request.step.filter.id}-memory-ladder.csv"
-        save_text(self, "Save Table", name, self.ladder().csv(), _CSV_FILES)
+        assert self._counted is not None
+        name = f"{self._counted.step.filter.id}-memory-ladder.csv"
+        save_text(self, "Save Table", name, self.ladder().csv(self._counted), _CSV_FILES)
 
     def ladder(self) -> MemoryLadder:
         card: Gpu = self._cards.currentData()
