@@ -271,7 +271,7 @@ def test_a_saved_layout_that_is_not_whole_is_not_given_to_qt(
     chance = random.Random(3)
     for _ in range(20):
         text_ = base64.b64encode(changed(base64.b64decode(text), chance)).decode()
-        for content in (f"{digest} {text_}", text_, text):
+        for content in (f"{digest} {text_}", text_, text, "0 not base64"):
             store.write_text(json.dumps(whole | {name: content}))
             assert Settings(store).blob(name).isEmpty()
     window = open_window()
