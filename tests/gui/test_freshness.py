@@ -289,15 +289,35 @@ def test_runs_without_compiled_code_say_nothing_about_those_with_it() -> None:
 def test_several_steps_are_sure_once_each_of_them_is() -> None:
     pace, first = Pace(), wanted(size=5)
     both = replace(first, then=(RunSettings(wanted("mean").step, first.options),))
-    for _ in range(3):
-        assert run_to_measure(both, VISIBLE, pace) is both
-        pace.record(first, 1.0)
-        pace.record(next(iter(both.followers())), 1.0)
+    for filter_id in ("median", "mean"):
+        for _ in range(3):
+            part = run_to_measure(both, VISIBLE, pace)
+            assert part is not None
+            assert part.step.filter.id == filter_id
+            assert part.region is not None
+            pace.record(part, 0.1)
     assert run_to_measure(both, VISIBLE, pace) is None
-    slow = Pace()
+
+
+def test_steps_of_unknown_cost_are_measured_by_a_part_of_each() -> None:
+    """The whole ran, unasked and for minutes, where a slow step followed one that is edited."""
+    first = wanted(size=5)
+    later = RunSettings(wanted("collaborative").step, first.options)
+    both, pace = replace(first, then=(later,)), Pace()
+    for step, seconds in ((first.step, 0.001), (later.step, 0.5)):
+        part = next_run(both, VISIBLE, pace.expect, resting=True)
+        assert part is not None
+        assert (part.step, part.then, part.source) == (step, (), IMAGE)
+        assert isinstance(part.region, Region)
+        assert part.region.pixels < 10_000
+        pace.record(part, seconds)
+    assert next_run(both, VISIBLE, pace.expect, resting=True) is None, "it takes 50 s"
+    quick = Pace()
     for each in (first, *both.followers()):
-        slow.record(each, 0.6 * RESTING)
-    assert run_to_measure(both, VISIBLE, slow) is None, "together they take too long to repeat"
+        quick.record(each, 1.0)
+    assert next_run(both, VISIBLE, quick.expect, resting=True) is both
+    whole = replace(first, then=(RunSettings(wanted("ripple").step, first.options), later))
+    assert next_run(whole, VISIBLE, pace.expect, resting=True) is None, "one is slow by itself"
 
 
 def test_a_slice_is_measured_again_by_a_small_part_of_it() -> None:

@@ -11,9 +11,11 @@ from PySide6.QtGui import QAction, QFont, QFontMetrics
 from pytestqt.qtbot import QtBot
 
 from kernelscope import filters
+from kernelscope.base.errors import DeviceUnavailable
 from kernelscope.engine.area import Area
 from kernelscope.engine.request import Request, RunSettings
 from kernelscope.engine.step import Step
+from kernelscope.files import write_image
 from kernelscope.gui.docks.steps_panel import StepList
 from kernelscope.gui.model.freshness import Freshness
 from kernelscope.gui.model.history import ReferenceOrigin
@@ -299,6 +301,30 @@ def test_a_picture_that_is_opened_gets_the_steps(
     assert steps(live) == before
     assert live.session.subject.result.output is end
     assert live.session.filter_id == "median"
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_large_picture_gets_its_steps_once_a_part_of_each_was_measured(
+    qtbot: QtBot, live: MainWindow, picture: Path, cpu: FakeCpu, fails: bool
+) -> None:
+    """A step that fails is not measured for ever."""
+    pixels = np.random.default_rng(1).integers(0, 256, (200, 200), np.uint16)
+    write_image(Image.from_array(pixels, "large"), picture.with_name("large.png"))
+    cpu.error = DeviceUnavailable("The card is busy.", "Wait.") if fails else None
+    load(qtbot, live, picture.with_name("large.png"))
+    if fails:
+        badge = live.live.badge
+        qtbot.waitUntil(lambda: "The card is busy." in badge.full_text)
+        qtbot.waitUntil(lambda: live.live.resting)
+        assert len(cpu.requests) == 1
+        return
+    settle(qtbot, live)
+    *parts, noise, mean, median = cpu.requests
+    whole = [noise, mean, median]
+    assert [each.image.shape[:2] for each in whole] == [(200, 200)] * 3
+    assert all(each.image.shape[0] < 110 for each in parts)
+    measured = dict.fromkeys(each.step.filter.id for each in parts)
+    assert list(measured) == ["gaussian_noise", "mean", "median"]
 
 
 def test_the_steps_that_are_kept_are_named(qtbot: QtBot, live: MainWindow, picture: Path) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 from kernelscope.engine.options import Device
 from kernelscope.engine.region import Region, window
 from kernelscope.engine.request import Request, alike
+from kernelscope.images.source import Source
 from kernelscope.images.volume import AXES
 from kernelscope.schema.crop import Box
 from kernelscope.schema.samples import Kind
@@ -200,7 +201,11 @@ def run_to_measure(wanted: Request, visible: Region | Box | None, pace: Pace) ->
     It is the first one for an unknown cost. One that took longer than any run may take unasked is
     believed at once.
     """
-    request = next_run(wanted, visible, lambda request: None, resting=True)
+
+    def expect(request: Request) -> float | None:
+        return pace.expect(request) if wanted.then and pace.is_sure(request) else None
+
+    request = next_run(wanted, visible, expect, resting=True)
     if request is None or pace.is_sure(request) or (pace.expect(request) or 0.0) > RESTING:
         return None
     return request
@@ -248,7 +253,7 @@ def next_run(  # noqa: C901 - one list of cases, in order
     if isinstance(visible, Box):
         return _slice(wanted, visible, expect, limit, of_view)
     if wanted.by_slices or wanted.then or spec.uncroppable(wanted.step.parameters):
-        return _whole_or_nothing(wanted, whole)
+        return _whole_or_nothing(wanted, whole, expect)
     if visible is None:
         if whole is not None:
             return wanted if whole <= MOVING else None
@@ -318,7 +323,14 @@ def _middle_of_slice(box: Box, share: float) -> Box:
 
 
 def _measuring(wanted: Request, expect: Callable[[Request], float | None]) -> Request | None:
-    """Return a part of the first of several steps, not to be shown, if its pace is unknown."""
+    """Return a part of one of several steps, not to be shown, whose pace is unknown.
+
+    Of volumes only the first step is measured.
+    """
+    if wanted.source.kind is Kind.PICTURE:
+        unknown = (each for each in _steps_of(wanted) if expect(each) is None)
+        parts = (_measured_part(each, wanted.source) for each in unknown)
+        return next(filter(None, parts), None)
     first = replace(wanted, then=(), done=())
     if wanted.done or not first.has_boxes or expect(first) is not None:
         return None
@@ -326,11 +338,25 @@ def _measuring(wanted: Request, expect: Callable[[Request], float | None]) -> Re
     return _slice(first, Box.slice_of(shape, axis, shape[axis] // 2), expect, RESTING, RESTING)
 
 
-def _whole_or_nothing(wanted: Request, cost: float | None) -> Request | None:
+def _measured_part(step: Request, source: Source) -> Request | None:
+    """Return a part of a step of a picture, `source`, that shows its pace; None if none can."""
+    if step.step.filter.uncroppable(step.step.parameters):
+        return None
+    if step.source.shape == source.shape:  # with noise: the stand-in for its input is black
+        step = replace(step, source=source)
+    part = _middle(Region.all_of(step.whole_shape), PROBE_SIDE * PROBE_SIDE)
+    cropped = _part(replace(step, estimated=True), part)  # numbers that were not matter little
+    return cropped if cropped.region is not None else None
+
+
+def _whole_or_nothing(
+    wanted: Request, cost: float | None, expect: Callable[[Request], float | None]
+) -> Request | None:
     """Return the request for the whole where it is quick, or a first one will show its cost."""
     if cost is None:
-        steps = (wanted.step, *(each.step for each in wanted.then))
-        slow = any(step.filter.whole(step.parameters) for step in steps)
+        steps = _steps_of(wanted)
+        slow = any(each.step.filter.whole(each.step.parameters) for each in steps)
+        slow = slow or sum(filter(None, map(expect, steps))) > RESTING
         return None if slow or wanted.source.kind is Kind.VOLUME else wanted
     return wanted if cost <= MOVING else None
 

@@ -73,6 +73,12 @@ _COMPARED = (Device.AUTO.value, Device.CPU.value)
 """Devices whose cost is shown beside the time of a recorded GPU."""
 
 
+def _is_of(request: Request, wanted: Request) -> bool:
+    """Return whether `request` is `wanted`, or shows the pace of one of its steps."""
+    steps = wanted.step, *(each.step for each in wanted.then)
+    return alike(request, wanted) or (len(steps) > 1 and request.step in steps)
+
+
 class Live(QObject):
     """Computes the output as the settings change, and keeps the badge true, also while it is off.
 
@@ -452,7 +458,10 @@ class Live(QObject):
         useful = wanted is not None and (
             alike(request, wanted)
             or not (
-                self._resting or self._has(wanted) or request.step.filter is not wanted.step.filter
+                self._resting
+                or self._has(wanted)
+                or request.step.filter is not wanted.step.filter
+                or request.then != wanted.then  # it showed the pace of a step
             )
         )
         before = subject.result.request if subject.result is not None else None
@@ -486,7 +495,7 @@ class Live(QObject):
         """Continue after a run that gave no result."""
         ended, self._task = self._running, None
         wanted = self.session.subject.wanted()
-        if error is not None and wanted is not None and (ended is None or alike(ended, wanted)):
+        if error is not None and wanted is not None and (ended is None or _is_of(ended, wanted)):
             if not isinstance(error, AppError):
                 _logger.error("Live filtering failed", exc_info=error)
             self._failed = wanted, str(error)
