@@ -376,6 +376,10 @@ class TableRow:
         return tuple("–" if each is None else f"{each:,.{self.digits}f}" for each in self.values)
 
 
+PAST_L1, FROM_DEVICE = "bytes past the L1 cache", "bytes of device memory"
+"""Titles of the traffic behind the caches."""
+
+
 def totals_of(launches: Sequence[Counts]) -> dict[Key, Totals]:
     result: dict[Key, Totals] = {}
     for each in launches:
@@ -425,7 +429,7 @@ def figures(levels: Mapping[str, Sequence[Counts]]) -> list[TableRow]:
             "turns lost to bank conflicts", conflicts, 3, "of shared memory; one serves a warp"
         ),
         TableRow(
-            "bytes past the L1 cache",
+            PAST_L1,
             tuple(
                 sum(each.block_sectors for each in totals.values()) * SECTOR / count
                 for totals, _, count in made
@@ -433,7 +437,7 @@ def figures(levels: Mapping[str, Sequence[Counts]]) -> list[TableRow]:
             note="if the cache of a block misses each sector once",
         ),
         TableRow(
-            "bytes of device memory",
+            FROM_DEVICE,
             tuple(
                 sum(each.footprint for each in totals.values()) * SECTOR / count
                 for totals, _, count in made

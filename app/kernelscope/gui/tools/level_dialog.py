@@ -34,7 +34,7 @@ _QUICK = MOST_ACCESSES // 16
 """Accesses up to which the open picture is counted, in about two seconds; else a corner."""
 _WIDTH = 460
 _COUNTING = "Counting the loads of the level…"
-_ROOM = 7  # lines for the loads, lest the drawing move when they are counted
+_ROOM = 9  # lines for the loads, lest the drawing move when they are counted
 _PAUSE_MS = 300  # between a change of the settings and the counting, which compiles the kernel
 
 
