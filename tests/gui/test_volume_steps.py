@@ -46,7 +46,7 @@ from kernelscope.images.planes import planes_of
 from kernelscope.images.scan import Scan
 from kernelscope.images.source import Channel
 from kernelscope.images.volume import Among, Volume
-from tests.gui.helpers import Opener, child, dialog, press, settle
+from tests.gui.helpers import Opener, child, dialog, judged_by, press, settle, show_quality
 from tests.gui.test_session import made
 from tests.gui.test_volume_page import SHAPE, add, open_scan, titles, voxels, write
 from tests.patience import PATIENCE
@@ -550,6 +550,50 @@ class Reading:
             return real(series, index)
 
         monkeypatch.setattr(VolumeSeries, "read", read)
+
+
+def test_the_reference_follows_time_and_channel(
+    qtbot: QtBot, window: MainWindow, tmp_path: Path
+) -> None:
+    """The second channel was compared with the first one of the reference's file."""
+    film, truth = tmp_path / "film.ome.tif", tmp_path / "truth.ome.tif"
+    write_film(film)
+    stacks = write_film(truth)
+    open_scan(qtbot, window, film)
+    show_quality(window)
+    subject, slider = window.session.volumes, child(window, Slider, "channelStepSlider")
+    subject.set_reference(read_volume(truth, 1))
+
+    def compared(time: int, channel: int) -> bool:
+        image = subject.reference.image if subject.reference is not None else None
+        return image is not None and np.array_equal(image.voxels, stacks[time, channel])
+
+    qtbot.waitUntil(
+        lambda: judged_by(window) == "Compared with truth.ome.tif, time 1, DAPI (chosen)"
+    )
+    slider.setValue(1)
+    qtbot.waitUntil(lambda: compared(0, 1))
+    press(qtbot, window, "Alt+.")
+    qtbot.waitUntil(lambda: compared(1, 1))
+    kept = "Compared with truth.ome.tif, time 2, RFP (kept from before)"
+    qtbot.waitUntil(lambda: judged_by(window) == kept)
+    slider.setValue(0)
+    qtbot.waitUntil(lambda: compared(1, 0))
+
+    alone = subject.part.with_voxels(subject.part.voxels)
+    subject.set_reference(replace(alone, among=(), path=None, title="alone.tif"))
+    slider.setValue(1)
+    qtbot.waitUntil(lambda: subject.part.channel_number == 1)
+    assert subject.reference is None
+    problem = "alone.tif has no time 2, RFP: choose a reference for it."
+    qtbot.waitUntil(lambda: judged_by(window) == problem)
+    slider.setValue(0)
+    qtbot.waitUntil(lambda: subject.reference is not None)
+    press(qtbot, window, "Alt+.")  # a file without times is that of all
+    qtbot.waitUntil(lambda: judged_by(window) == "Compared with alone.tif (kept from before)")
+    subject.set_reference(None)
+    slider.setValue(1)
+    qtbot.waitUntil(lambda: judged_by(window).startswith("No reference"))
 
 
 @pytest.fixture

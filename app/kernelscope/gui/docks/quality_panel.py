@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QCheckBox, QLabel, QMenu, QTreeWidgetItem, QWidget
 from kernelscope.engine.result import Judgement
 from kernelscope.gui.model import histogram_plot as model
 from kernelscope.gui.model.comparison import Evaluation, Judged
-from kernelscope.gui.model.display import PaneSide
+from kernelscope.gui.model.display import PaneSide, Viewed
 from kernelscope.gui.model.histogram_plot import Curve, HeightScale, HistogramCurves
 from kernelscope.gui.model.measurements import EARLIER
 from kernelscope.gui.session.canvas_view import DRAWN, CanvasView
@@ -41,6 +41,7 @@ from kernelscope.gui.work.background import Background, Later
 from kernelscope.images.judging.metrics import Quality
 from kernelscope.images.judging.pictures import Histogram, as_csv
 from kernelscope.images.judging.whiteness import removed
+from kernelscope.images.volume import Volume
 
 if TYPE_CHECKING:
     from kernelscope.gui.docks.histogram_plot import HistogramPlot
@@ -305,6 +306,8 @@ class QualityPanel(QWidget):
     def _fill(self) -> None:
         subject = self._session.subject
         judged = subject.to_judge
+        if subject.reference_note:
+            self._reference.setText(subject.reference_note)
         if not self._is_seen or judged is None or self.subject == judged:
             return
         part, result, reference = judged
@@ -316,7 +319,7 @@ class QualityPanel(QWidget):
             self._show_histograms({})
         else:
             self._blank()
-        title, origin = (reference.image.title, reference.origin) if reference else ("", "")
+        title, origin = (_name_of(reference.image), reference.origin) if reference else ("", "")
         if reference is not None:
             self._reference.setText(f"Comparing with {title}…")
 
@@ -360,7 +363,7 @@ class QualityPanel(QWidget):
     ) -> None:
         """Show a comparison; `correlation`: of neighbours in the part that a denoiser removed."""
         if not title:
-            self._reference.setText(NO_REFERENCE)
+            self._reference.setText(self._session.subject.reference_note or NO_REFERENCE)
         elif judged.problem:
             self._reference.setText(f"{title}: {judged.problem}")
         else:
@@ -432,6 +435,12 @@ class QualityPanel(QWidget):
     def minimumSizeHint(self) -> QSize:
         metrics = self.fontMetrics()
         return QSize(45 * metrics.averageCharWidth(), 8 * metrics.height())
+
+
+def _name_of(reference: Viewed) -> str:
+    """Return the title with the time and the channel, if its file has several."""
+    place = reference.place if isinstance(reference, Volume) else ""
+    return ", ".join(filter(None, (reference.title, place)))
 
 
 def _figures(quality: Quality | None) -> dict[str, str]:

@@ -16,7 +16,7 @@ from kernelscope.gui.model.regions import Interest
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
 from kernelscope.images.source import Source, sizes_of
-from kernelscope.images.volume import Volume
+from kernelscope.images.volume import Among, Volume
 
 MOST_MOMENTS = 100  # inputs and settings; most are only settings and a result
 
@@ -66,9 +66,31 @@ def references_of(
     references = {part: known[part] for part in parts if part in known}
     if shown and shown.origin in (ReferenceOrigin.CHOSEN, ReferenceOrigin.KEPT) and len(parts) == 1:
         (part,), image = parts, shown.image  # it may be meant for this input too
-        if not isinstance(part, Volume) or part.voxels.shape == cast(Volume, image).voxels.shape:
+        chosen_for = next((each for each, reference in known.items() if reference is shown), part)
+        if not isinstance(part, Volume) or _is_of(part, image, chosen_for):
             references.setdefault(part, Reference(image, ReferenceOrigin.KEPT))
     return references
+
+
+def _is_of(part: Volume, image: Any, chosen_for: Any) -> bool:
+    fits = part.voxels.shape == image.voxels.shape
+    return bool(fits and place_for(part, image, chosen_for) == image.among)
+
+
+def place_for(part: Volume, reference: Volume, chosen_for: Volume) -> tuple[Among, ...] | None:
+    """Return the place, in the file of a reference, of the time and the channel of a volume.
+
+    A file without times is the reference of all; one without channels is that of the channel which
+    it was chosen for. None if it has no such volume.
+    """
+    own = {axis.letter: axis for axis in part.among}
+    others = {axis.letter for axis in reference.among}
+    if "C" in own and "C" not in others and part.channel_number != chosen_for.channel_number:
+        return None
+    places = [(own.get(axis.letter, axis), axis) for axis in reference.among]
+    if any(mine.count != axis.count for mine, axis in places):
+        return None
+    return tuple(mine for mine, _ in places)
 
 
 @dataclass(frozen=True, eq=False)

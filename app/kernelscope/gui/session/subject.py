@@ -844,6 +844,11 @@ class Subject(Observed, Generic[Opened, Part]):
 
     # --- reference ---
 
+    @property
+    def reference_note(self) -> str:
+        """Why a reference that was chosen is not that of this part; empty if none was."""
+        return ""
+
     def set_reference(
         self, image: Part | None, origin: ReferenceOrigin = ReferenceOrigin.CHOSEN
     ) -> None:

@@ -17,7 +17,7 @@ from kernelscope.files.names import stem_of
 from kernelscope.gui.model.comparison import View, with_reference
 from kernelscope.gui.model.display import Display, PaneSide, automatic_of
 from kernelscope.gui.model.drawn_view import DrawnView, draw_volume
-from kernelscope.gui.model.history import History, Moment, Reference, ReferenceOrigin
+from kernelscope.gui.model.history import History, Moment, Reference, ReferenceOrigin, place_for
 from kernelscope.gui.model.pipeline import kept_steps
 from kernelscope.gui.model.runs import describe_result
 from kernelscope.gui.model.sketches import ViewedPicture
@@ -29,7 +29,7 @@ from kernelscope.images.image import Image, Metadata
 from kernelscope.images.levels import relevelled
 from kernelscope.images.planes import Plane
 from kernelscope.images.scan import MAX_COMPONENTS, Scan
-from kernelscope.images.volume import Volume, check_reference
+from kernelscope.images.volume import Among, Volume, check_reference
 from kernelscope.schema.crop import Box
 from kernelscope.schema.filter import Diagnostic
 from kernelscope.schema.samples import Kind
@@ -47,6 +47,9 @@ class VolumeSubject(Subject[Scan, Volume]):
     def __init__(self, session: Session) -> None:
         super().__init__(session, CanvasView(3))
         self.map_caption = ""
+        self._chosen_reference: tuple[Volume, Volume] | None = None
+        """A volume, and the reference that was chosen for it."""
+        self.reference_problem = ""  # why that of another volume of its file could not be read
         self._map_made_with: tuple[Any, ...] = ()
         self.together: tuple[Result, ...] = ()
         """A result, and those of the other channels of a composite that live filtering made."""
@@ -108,7 +111,36 @@ class VolumeSubject(Subject[Scan, Volume]):
     ) -> None:
         if image is not None:
             check_reference(self.part, image)
+        if origin is ReferenceOrigin.CHOSEN:
+            self._chosen_reference = (self.part, image) if image is not None else None
+            if image is self.part and self.moment.steps:  # which no file has
+                self._chosen_reference = self.part, replace(image, among=(), path=None)
+        self.reference_problem = ""
         super().set_reference(image, origin)
+
+    @property
+    def reference_due(self) -> tuple[Volume, tuple[Among, ...]] | None:
+        """The chosen reference, and the place in its file of that of this time and channel, if
+        this volume has none yet.
+        """
+        if self.source is None or self._chosen_reference is None or self.reference is not None:
+            return None
+        chosen_for, image = self._chosen_reference
+        if chosen_for.path is None or chosen_for.path != self.part.path:
+            return None
+        place = place_for(self.part, image, chosen_for)
+        return (image, place) if place is not None else None
+
+    @property
+    def reference_note(self) -> str:
+        if self.source is None or self._chosen_reference is None or self.reference is not None:
+            return ""
+        chosen_for, image = self._chosen_reference
+        if self.reference_problem or chosen_for.path != self.part.path:
+            return self.reference_problem
+        if self.reference_due is not None:
+            return f"Reading {self.part.place} of {image.title}…"
+        return f"{image.title} has no {self.part.place}: choose a reference for it."
 
     # --- runs ---
 

@@ -7,6 +7,7 @@ several components -> the same slider chooses the one that is shown
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -25,16 +26,18 @@ from kernelscope.engine.result import Result, same_output
 from kernelscope.files.names import stem_of
 from kernelscope.gui.docks.volume_components import ComponentsPanel, VolumeStepBar
 from kernelscope.gui.model.display import ColourMap, Display, PaneSide, first_of, map_of, table
+from kernelscope.gui.model.history import ReferenceOrigin
 from kernelscope.gui.model.slice_drawing import composite, dyes, moment
 from kernelscope.gui.model.volume_files import MOST_BYTES, FilteredFile, VolumeSeries
 from kernelscope.gui.session.canvas_view import DRAWN
 from kernelscope.gui.session.session import KIND, VIEW
-from kernelscope.gui.session.subject import COMPONENT, MOMENT, SHOWN, Fields
+from kernelscope.gui.session.subject import COMPONENT, MOMENT, REFERENCE, SHOWN, Fields
 from kernelscope.gui.session.volume_subject import VolumeSubject
 from kernelscope.gui.widgets import commands
 from kernelscope.gui.widgets.commands import Action
 from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image
+from kernelscope.images.levels import relevelled
 from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
 
@@ -63,7 +66,9 @@ class Scans(QObject):
         self.components.reordered.connect(lambda volumes: self.open(volumes, name="Volumes"))
         self.components.add_wanted.connect(self.add_wanted)
         self.components.hide()
+        self._references: VolumeSeries | None = None  # the file of the reference that was chosen
         subject.when({MOMENT, COMPONENT}, self._show_components)
+        subject.when({MOMENT, COMPONENT}, self._follow_reference)
         subject.session.follow(self._on_session)
 
     def _on_session(self, fields: Fields) -> None:
@@ -75,6 +80,40 @@ class Scans(QObject):
         source = self.subject.source
         self._wanted = source.volumes if source is not None else ()
         self.components.show_volumes(self._wanted, self.subject.component)
+
+    def _follow_reference(self) -> None:
+        """Compare another time or channel with the same one of the reference's file."""
+        subject, due = self.subject, self.subject.reference_due
+        if due is None:
+            self._background.forget("reference of part")
+            return
+        (image, place), part = due, subject.part
+        if place == image.among:
+            subject.set_reference(image, ReferenceOrigin.KEPT)
+            return
+        count, series = math.prod(axis.count for axis in place), self._references
+        if image.path is None:
+            return
+        if series is None or series.path != image.path or series.count != count:
+            series = self._references = VolumeSeries(image.path, count, axes=place)
+        index = 0
+        for axis in place:
+            index = index * axis.count + axis.index
+
+        def show(found: Volume) -> None:
+            series.keep(index, found)
+            if subject.source is not None and subject.part is part and subject.reference_due:
+                subject.set_reference(relevelled(found, image.given_levels), ReferenceOrigin.KEPT)
+
+        def failed(error: Exception) -> None:
+            subject.reference_problem = str(error)
+            subject.note(REFERENCE)
+
+        known = series.kept(index)
+        if known is not None:
+            show(known)
+        else:
+            self._background.start("reference of part", partial(series.read, index), show, failed)
 
     def open(
         self, volumes: Sequence[Volume], truth: Sequence[Volume] = (), *, name: str = ""
