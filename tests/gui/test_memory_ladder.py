@@ -180,9 +180,15 @@ def test_a_time_below_the_least_one_is_explained_as_such() -> None:
 
 
 @pytest.fixture
-def window(qtbot: QtBot) -> Iterator[MemoryLadderWindow]:
+def runs() -> Runs:
+    """Return the runs of this session, which `window` shows."""
+    return Runs()
+
+
+@pytest.fixture
+def window(qtbot: QtBot, runs: Runs) -> Iterator[MemoryLadderWindow]:
     background = Background()
-    window = MemoryLadderWindow(background, Runs())
+    window = MemoryLadderWindow(background, runs)
     qtbot.addWidget(window)
     window.show()
     yield window
@@ -394,39 +400,25 @@ class OwnCard(FakeGpu):
         raise AssertionError
 
 
-def test_the_card_of_this_computer_is_offered_first(
-    qtbot: QtBot, window: MemoryLadderWindow
+def test_the_card_of_this_computer_is_offered_first_and_has_times_of_this_session(
+    qtbot: QtBot, window: MemoryLadderWindow, runs: Runs
 ) -> None:
-    window.show_request(request_of("negative"), Recorded(), OwnCard())
+    request = request_of("negative")
+    window.show_request(request, Recorded(), OwnCard())
     cards = child(window, QComboBox, "memoryLadderCard")
     qtbot.waitUntil(lambda: cards.count() == len(GPUS) + 1)
     assert cards.currentText() == "This computer: NVIDIA A card"
     wait(qtbot, window)
     assert "TIME ON NVIDIA A card" in rows(window)
-    cards.setCurrentIndex(3)
-    window.show_request(request_of("negative"), Recorded(), OwnCard())
-    wait(qtbot, window)
-    assert (cards.count(), cards.currentIndex()) == (len(GPUS) + 1, 3)
-
-
-def test_a_run_adds_its_time_to_the_open_window(qtbot: QtBot) -> None:
-    background, runs = Background(), Runs()
-    window = MemoryLadderWindow(background, runs)
-    qtbot.addWidget(window)
-    window.show()
-    request = request_of("negative")
-    window.show_request(request, Recorded(), OwnCard())
-    qtbot.waitUntil(
-        lambda: "This computer" in child(window, QComboBox, "memoryLadderCard").currentText()
-    )
-    wait(qtbot, window)
     assert "measured" not in rows(window)
     for _ in range(2):  # the first one is cold
         runs.add(done(request, "global", 2e-3))
     window.refresh()
     assert "2.00 ms" in rows(window)["measured"]
-    window.close()
-    background.close()
+    cards.setCurrentIndex(3)
+    window.show_request(request, Recorded(), OwnCard())
+    wait(qtbot, window)
+    assert (cards.count(), cards.currentIndex()) == (len(GPUS) + 1, 3)
 
 
 def refuse(monkeypatch: pytest.MonkeyPatch, refused: str) -> None:
