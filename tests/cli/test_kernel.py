@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from typing import Any
@@ -44,6 +45,7 @@ def test_source_and_report() -> None:
         registers, spills = line.split(": ")[1].split(", ")[:2]
         assert int(registers.removesuffix(" registers")) > 8
         assert spills == "0 bytes of spills"
+    assert re.search(r"occupancy, computed: \d+ % of H100 and H200, as [\w ,]+ allow", report)
 
 
 def test_json_has_the_compilers_report() -> None:

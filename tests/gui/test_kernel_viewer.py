@@ -252,6 +252,7 @@ def test_the_planned_launch_is_shown_before_any_run(viewer: KernelViewer) -> Non
     assert "SAMPLE_BITS\t8" in text
     state = viewer.findChild(QLabel, "kernelState")
     assert "Compile report has the registers" in state.text(), "without a GPU none comes with a run"
+    assert "occupancy" in state.text()
     viewer._has_card = lambda: True
     viewer.show_request(request())
     assert "Not run on a GPU yet" in state.text()
@@ -404,7 +405,7 @@ def test_compile_report(
     def compiled(filter_id: str, launch: object) -> dict[str, Resources | None]:
         assert threading.current_thread() is not threading.main_thread()
         go.wait(PATIENCE)
-        return {"sm_75": RESOURCES, "sm_90": None}
+        return {"sm_75": RESOURCES, "sm_90": RESOURCES, "sm_99": None}
 
     monkeypatch.setattr(module, "compile_report", compiled)
     monkeypatch.setattr(module, "reporter", lambda: "NVRTC 13.1")
@@ -416,7 +417,11 @@ def test_compile_report(
     go.set()
     qtbot.waitUntil(lambda: "Compiled for sm_75 (Turing)\nCompiled by\tNVRTC 13.1" in table(viewer))
     assert "Compiled by\tNVRTC 13.1\nRegisters\t40" in table(viewer)
-    assert "Compiled for sm_90 (Hopper)\nCompiled by\tNVRTC 13.1\nReport\tnone" in table(viewer)
+    assert "Compiled by\tNVRTC 13.1\nReport\tnone" in table(viewer)
+    places = [table(viewer).index(f"Compiled for sm_{each}") for each in (90, 75)]
+    assert places == sorted(places), "the generation of the recorded times is first"
+    # 256 threads are 8 of 64 warps, whose 40 registers let 6 blocks in; 3 of 32 where it has half.
+    assert "Occupancy, computed\t75 % of H100 and H200, as registers allow" in table(viewer)
     assert button.isEnabled()
     assert viewer.focusWidget() is button, "the keyboard is where it was"
 

@@ -35,7 +35,8 @@ from kernelscope.teach.lecture.pages import (
     rim_pixels,
     sectors,
 )
-from kernelscope.teach.lecture.parts import credits, limits_of, published, quote, residence
+from kernelscope.teach.lecture.parts import credits, limits_of, published, quote
+from kernelscope.traffic.gpus import residence
 from tests.pairs import together
 
 SQUARES = LectureSubject("squares", (np.indices((90, 120)).sum(axis=0) % 7 * 36).astype(np.uint8))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -204,6 +205,8 @@ def _print_report(
     report: Mapping[str, Resources | None],
     compiler: str,
 ) -> None:
+    from kernelscope.traffic.gpus import occupancy_on
+
     launch = planned.launch
     grid, block = ("×".join(map(str, each)) for each in (planned.grid, launch.block))
     compiled = f", compiled by {compiler}" if report else ""
@@ -226,6 +229,10 @@ def _print_report(
             f"{resources.shared_bytes:,} bytes of static shared memory a block; "
             f"{resources.constant_bytes:,} bytes of constants"
         )
+        shared = resources.shared_bytes + launch.shared_bytes
+        threads = math.prod(launch.block)
+        if occupancy := occupancy_on(architecture, threads, resources.registers, shared):
+            show(f"    occupancy, computed: {occupancy}")
 
 
 # Arguments ------------------------------------------------------------------------------

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from kernelscope.base.paths import RESOURCES
+from kernelscope.base.text import enumerated
+from kernelscope.traffic.trace import WARP
 
 
 @dataclass(frozen=True)
@@ -134,3 +136,64 @@ def gpu_here(facts: Mapping[str, str]) -> Gpu | None:
 
 def _number(text: str) -> float:
     return float(text.replace(",", ""))
+
+
+@dataclass(frozen=True)
+class Residence:
+    """How many blocks a multiprocessor holds at a time, and why no more."""
+
+    by: dict[str, int]  # blocks that each limit alone would allow, by its name
+    warps: int
+    most_warps: int
+
+    @property
+    def blocks(self) -> int:
+        """Blocks of a multiprocessor at a time; 0 if the card refuses the launch."""
+        return min(self.by.values())
+
+    @property
+    def limits(self) -> tuple[str, ...]:
+        """Names of the limits that are reached first: several may be at once."""
+        return tuple(name for name, allowed in self.by.items() if allowed == self.blocks)
+
+    @property
+    def occupancy(self) -> float:
+        return self.blocks * self.warps / self.most_warps
+
+
+def residence(limits: Limits, threads: int, registers: int, shared_bytes: int) -> Residence:
+    """Return how many blocks of a kernel a multiprocessor holds.
+
+    - `threads`: of a block.
+    - `registers`: of a thread.
+    - `shared_bytes`: of a block.
+    """
+    warps = -(-threads // WARP)
+    of_warp = _up(registers * WARP, limits.register_unit)
+    warps_by_registers = limits.registers // of_warp if registers <= limits.thread_registers else 0
+    shared = _up(shared_bytes, limits.shared_unit) + limits.shared_system
+    fits = shared_bytes <= limits.block_shared
+    by = {
+        "threads": limits.threads // WARP // warps if threads <= limits.block_threads else 0,
+        "blocks": limits.blocks,
+        "registers": warps_by_registers // warps,
+        "shared memory": (limits.shared // shared if shared else limits.blocks) if fits else 0,
+    }
+    return Residence(by, warps, limits.threads // WARP)
+
+
+def _up(value: int, unit: int) -> int:
+    return -(-value // unit) * unit
+
+
+def occupancy_on(target: str, threads: int, registers: int, shared_bytes: int) -> str:
+    """Return the computed occupancy by a kernel: ``75 % of H100 and H200, as registers allow``.
+
+    Of blocks as `residence` takes them; empty for a `target`, like ``sm_90``, without known limits.
+    """
+    cards = [each for each in GPUS if target == "sm_{}{}".format(*each.capability)]
+    if not cards or cards[0].limits is None:
+        return ""
+    held = residence(cards[0].limits, threads, registers, shared_bytes)
+    names = enumerated([each.name for each in cards])
+    return f"{100 * held.occupancy:.0f} % of {names}, as {enumerated(held.limits)} allow"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -61,6 +62,7 @@ from kernelscope.images.image import Image
 from kernelscope.schema.devices import Device
 from kernelscope.schema.launch import Launch
 from kernelscope.schema.levels import Level, colour
+from kernelscope.traffic.gpus import occupancy_on
 from kernelscope.traffic.trace import WARP, SourceLine
 
 SAME, GONE, NEW, HEADING = "same", "gone", "new", "heading"
@@ -213,6 +215,8 @@ class DifferenceView(CodeView):
 
 
 LAST_RUN = "Last run on the GPU"
+
+_NO_REPORT = (Fact("Report", "none"),)
 
 
 def with_generation(target: str) -> str:
@@ -401,7 +405,7 @@ class KernelViewer(ToolWindow):
         self._facts = FactTable("kernelFacts", "Launch and resources of the kernel")
         self._state = text_label("", "kernelState")
         cards = " and ".join(map(with_generation, REPORTED))
-        tip = f"Compile this kernel for {cards} and see its registers; needs no GPU"
+        tip = f"Compile this kernel for {cards} and see its registers and occupancy; needs no GPU"
         self._compile = push_button("Compile &report", "compileReport", self._on_compile, tip=tip)
         side = QWidget()
         side.setMinimumWidth(_SIDE * self.fontMetrics().averageCharWidth())
@@ -644,7 +648,8 @@ class KernelViewer(ToolWindow):
             self._state.setText(
                 "Not run on a GPU yet: registers and occupancy come with a run."
                 if self._has_card()
-                else "Without a GPU there is no occupancy; Compile report has the registers."
+                else "Not run: there is no GPU. Compile report has the registers, and the "
+                "occupancy that they allow."
             )
             return
         self._state.clear()
@@ -675,10 +680,19 @@ class KernelViewer(ToolWindow):
             self._compile.setFocus()
 
     def _add_resources(self, report: Mapping[str, Resources | None], compiler: str) -> None:
-        for target, found in report.items():
-            facts = resources(found) if found else (Fact("Report", "none"),)
+        newest_first = sorted(report, key=lambda each: (len(each), each), reverse=True)
+        for target in newest_first:  # times are recorded on newer ones
+            found = report[target]
+            facts = (*resources(found), *self._occupancy(target, found)) if found else _NO_REPORT
             facts = (Fact("Compiled by", compiler), *facts)
             self._facts.set_group(FactGroup(f"Compiled for {with_generation(target)}", facts))
+
+    def _occupancy(self, target: str, found: Resources) -> Iterator[Fact]:
+        assert self._plan is not None
+        launch = self._plan.launch
+        shared = found.shared_bytes + launch.shared_bytes
+        if text := occupancy_on(target, math.prod(launch.block), found.registers, shared):
+            yield Fact("Occupancy, computed", text)
 
     def _show_place(self, message: CompilerMessage) -> None:
         self._go_to(message.file, message.line)

@@ -49,20 +49,18 @@ from kernelscope.teach.lecture.parts import (
     CARD,
     SHOWN,
     STRONG,
-    WARP,
     Bar,
     Board,
-    Residence,
     block_of,
     filtered,
     launch_of,
     limits_of,
     plan_of,
     published,
-    residence,
     side,
 )
-from kernelscope.traffic.gpus import Gpu
+from kernelscope.traffic.gpus import Gpu, Residence, residence
+from kernelscope.traffic.trace import WARP
 
 PAGES: dict[str, LecturePage] = {}  # the pages in their order, by id
 

@@ -124,9 +124,6 @@ class Board(Drawing):
             self.text(x + length + 6, top + 31, bar.text, size=13, bold=True)
 
 
-WARP = 32  # threads of a warp on every card
-
-
 _NAMES = ("H100", "GeForce RTX 2080 Ti", "GeForce GTX 660 Ti", "GeForce GTX 480")
 
 SHOWN = {
@@ -141,54 +138,6 @@ def limits_of(card: str) -> Limits:
     limits = SHOWN[card].limits
     assert limits is not None
     return limits
-
-
-@dataclass(frozen=True)
-class Residence:
-    """How many blocks a multiprocessor holds at a time, and why no more."""
-
-    by: dict[str, int]  # blocks that each limit alone would allow, by its name
-    warps: int
-    most_warps: int
-
-    @property
-    def blocks(self) -> int:
-        """Blocks of a multiprocessor at a time; 0 if the card refuses the launch."""
-        return min(self.by.values())
-
-    @property
-    def limits(self) -> tuple[str, ...]:
-        """Names of the limits that are reached first: several may be at once."""
-        return tuple(name for name, allowed in self.by.items() if allowed == self.blocks)
-
-    @property
-    def occupancy(self) -> float:
-        return self.blocks * self.warps / self.most_warps
-
-
-def residence(limits: Limits, threads: int, registers: int, shared_bytes: int) -> Residence:
-    """Return how many blocks of a kernel a multiprocessor holds.
-
-    - `threads`: of a block.
-    - `registers`: of a thread.
-    - `shared_bytes`: of a block.
-    """
-    warps = -(-threads // WARP)
-    of_warp = _up(registers * WARP, limits.register_unit)
-    warps_by_registers = limits.registers // of_warp if registers <= limits.thread_registers else 0
-    shared = _up(shared_bytes, limits.shared_unit) + limits.shared_system
-    fits = shared_bytes <= limits.block_shared
-    by = {
-        "threads": limits.threads // WARP // warps if threads <= limits.block_threads else 0,
-        "blocks": limits.blocks,
-        "registers": warps_by_registers // warps,
-        "shared memory": (limits.shared // shared if shared else limits.blocks) if fits else 0,
-    }
-    return Residence(by, warps, limits.threads // WARP)
-
-
-def _up(value: int, unit: int) -> int:
-    return -(-value // unit) * unit
 
 
 _BLOCKS = ((8, 8), (16, 16), (32, 4), (32, 8), (32, 16), (32, 32))
