@@ -616,6 +616,34 @@ def test_the_part_keeps_its_size_when_a_value_is_chosen(
     assert parts[0].step.parameters["size"] == 9
 
 
+def test_a_part_that_shows_the_pace_does_not_take_a_larger_preview_away(
+    qtbot: QtBot, following: MainWindow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run that began then left 94×98 pixels for two minutes, where 564×588 had been."""
+    take_too_long(following, monkeypatch)
+    monkeypatch.setattr(freshness, "PROBE_SIDE", 6)
+    subject, pace = following.session.pictures, following.live.pace
+    size(following, 7)
+    settle(qtbot, following)
+    assert subject.shown is not None
+    before, expect = subject.shown.region, pace.expect
+    parts: list[Any] = []
+    measured: list[Any] = []
+
+    def known(request: Request) -> float | None:
+        return expect(request) if measured or request.step.parameters["size"] == 7 else None
+
+    monkeypatch.setattr(pace, "record", lambda each, *_, **__: measured.append(each.region))
+    monkeypatch.setattr(pace, "expect", known)
+    subject.when({PART}, lambda: parts.append(subject.shown))
+    following.session.set_values("median", {"size": 9})
+    following.live.end_gesture()
+    settle(qtbot, following)
+    assert measured[0].pixels <= 36
+    assert [each.region for each in parts] == [before]
+    assert parts[0].step.parameters["size"] == 9
+
+
 def test_a_line_that_is_dragged_asks_for_the_part_beside_it(
     qtbot: QtBot, following: MainWindow, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -706,7 +706,7 @@ def test_a_part_is_shown_again_after_a_look_at_the_residual(
         press(qtbot, loaded, "F2")
         wait_until(qtbot, lambda: output.content.view is View.OUTPUT)
         assert loaded.session.freshness is Freshness.PART
-        assert output.title.full_text.startswith("Earlier settings around the preview – ")
+        assert output.title.full_text.startswith("Input around the preview – ")
         np.testing.assert_array_equal(samples(), part.image.planes[0, 0])
     loaded.session.set_values("mean", {"size": 9})
     press(qtbot, loaded, "F3")
@@ -729,9 +729,24 @@ def test_a_part_of_earlier_settings_is_marked_with_and_without_an_output(
     loaded.session.set_filter("mean")
     assert title.full_text.startswith("Input around the preview – ")
     run(qtbot, loaded)
+    output = loaded.pictures.canvas.output.views[0]
+
+    def around() -> Any:
+        assert output.front is not None
+        return output.front.planes  # None: the input
+
     loaded.session.set_filter("median")
     show_part(loaded)
+    assert title.full_text.startswith("Input around the preview – "), "and no other filter's output"
+    assert around() is None
+    loaded.session.set_filter("mean")
+    assert loaded.session.freshness is Freshness.EXACT, "its output is back"
+    loaded.session.set_values("mean", {"size": 5})
+    show_part(loaded)
     assert title.full_text.startswith("Earlier settings around the preview – ")
+    result = loaded.session.pictures.result
+    assert result is not None
+    assert around() is result.image.planes
     loaded.session.set_filter("sobel")
     assert title.full_text.startswith("Earlier settings, others around the preview – ")
 

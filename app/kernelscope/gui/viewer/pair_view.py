@@ -215,14 +215,22 @@ class PairView(QWidget):
             self.view.displays.remember(content.shown, content.automatic)
 
     def show_region(
-        self, region: Region, image: Image, offset: int, details: str = "", brief: str = ""
+        self,
+        region: Region,
+        image: Image,
+        offset: int,
+        details: str = "",
+        brief: str = "",
+        *,
+        over_input: bool = False,
     ) -> None:
         """Draw a part of another result over the picture until the next: `Layer.put_region`.
 
-        Before there is an output, the input is around it.
+        Before there is an output, or in place of one, the input is around it.
         """
         with self.view.changing(DRAWN):
-            if self.output.is_empty:  # no other part may be known
+            covers = over_input and self.output.shown is not None
+            if self.output.is_empty or covers:  # no other part may be known
                 display = Display.full(image.pixels.dtype)
                 self.output.content = DrawnView(offset=offset)
                 state, source = (self.output.content, None, None), self.input.content

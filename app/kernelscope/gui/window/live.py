@@ -122,6 +122,7 @@ class Live(QObject):
         """The request in progress, and those that do the same with the other channels of a
         composite: they are drawn at once, or the output would be shown in parts."""
         self._made: list[Result] = []  # results of the first of the group
+        self._measures = False  # whether the time of the run in progress counts most
         self._begun: Task | None = None  # the first one of the group
         self._completed: object = None
         """The result and the channels that were filtered after it, once."""
@@ -234,6 +235,7 @@ class Live(QObject):
         earlier = shown.region if self._resting and shown is not None and not known else None
         if self._resting:
             looks += [(True, each) for each in (*firsts, *(parts or (None,)))]
+        repeats = False
         for looking, visible in looks:
             request = next_run(
                 wanted,
@@ -274,11 +276,14 @@ class Live(QObject):
             # Nothing new would be shown, but the time of the whole may be a mistake.
             again = (run_to_measure(wanted, each, self.pace) for each in parts or (None,))
             request = next(filter(None, again), None) if self._resting else None
+            repeats = True
         if request is None:
             return
         if known and shown is not None and shown.region is None and request.reduction > 1:
             return
+        measures = repeats or expect(request) is None
         self._submit(request)
+        self._measures = measures
 
     def _expecting(self, wanted: Request) -> Callable[[Request], float | None]:
         """Return a function of the seconds that a request takes for all channels of a composite."""
@@ -311,7 +316,7 @@ class Live(QObject):
     def _submit(self, request: Request, known: Result | None = None) -> None:
         """Run a request, unless its result is `known`, and those of the channels beside it."""
         self._failed = None
-        self._overtaken = False
+        self._overtaken = self._measures = False
         # A preview by another method is one of a picture or of slices.
         hidden = request.region is None and request.source.kind is Kind.VOLUME
         self._group = [
@@ -478,7 +483,9 @@ class Live(QObject):
                 subject.show_output(result, settings, same_step=self._same_step)
                 self._same_step = not first
                 shown = True  # which was followed already
-            elif is_worthwhile(self._part_shown(request), request.region, request.region):
+            elif is_worthwhile(self._part_shown(request), request.region, request.region) and not (
+                self._measures and self._shrinks_to(request)
+            ):
                 subject.show_preview(result, beside)  # or its time alone counts
         if result.uncompiled and self._overtaken:
             self.use_compiled()
@@ -490,6 +497,20 @@ class Live(QObject):
             self._on_ended(error)
         else:
             self._follow()
+
+    def _shrinks_to(self, request: Request) -> bool:
+        """Return whether a larger preview, of other settings, is in view in place of a part.
+
+        A run that begins now would leave the part there, and nothing else, until its end.
+        """
+        before = self.session.subject.previewed
+        if not self._resting or before is None or alike(before, request):
+            return False
+        old, new = before.region, request.region
+        in_view = new in self.session.subject.visible_parts(request)
+        if not (isinstance(old, Region) and isinstance(new, Region)):
+            return False
+        return old.contains(new) and not in_view
 
     def _on_ended(self, error: Exception | None = None) -> None:
         """Continue after a run that gave no result."""

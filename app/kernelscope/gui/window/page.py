@@ -252,7 +252,10 @@ class Page(QWidget, Generic[Opened, Part]):
         if not isinstance(region, Region):
             region = Region.all_of(result.request.whole_shape)
         details, offset = f"{result.where}, {result.settings}", offset_of(result.request)
-        self.canvas.show_region(region, result.image, offset, details, result.caption)
+        whole, spec = self.subject.result, result.request.step.filter
+        other = whole is not None and whole.request.step.filter is not spec
+        of_part = details, result.caption
+        self.canvas.show_region(region, result.image, offset, *of_part, over_input=other)
 
     def _show_slices(self) -> None:
         previews = self.subject.previews_in_view
@@ -278,7 +281,8 @@ class Page(QWidget, Generic[Opened, Part]):
         earlier, around = self.subject.is_earlier, ""
         if self.subject.is_around:
             ground = "others" if earlier else "earlier settings"
-            around = f"{ground if self.subject.result else 'input'} around the preview"
+            shown = self.canvas.output.shown
+            around = f"{ground if shown is not None else 'input'} around the preview"
         mark = ", ".join(filter(None, ("earlier settings" if earlier else "", around)))
         self.canvas.output.set_mark(mark and f"{mark.capitalize()} – ")
         if self.canvas.has_previews:
