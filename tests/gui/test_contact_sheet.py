@@ -23,6 +23,8 @@ from kernelscope.engine.region import Region
 from kernelscope.engine.request import Request
 from kernelscope.engine.run import execute
 from kernelscope.engine.slices import picture_of
+from kernelscope.engine.step import Step
+from kernelscope.engine.steps import prepared
 from kernelscope.engine.sweep import Cell
 from kernelscope.gui.model.display import Arrangement, Display
 from kernelscope.gui.tools import contact_sheet
@@ -457,6 +459,86 @@ def test_pinned_results_are_compared(qtbot: QtBot, real: MainWindow) -> None:
     qtbot.waitUntil(lambda: not sheet.findChildren(QDialog))
 
 
+def test_a_pin_stays_when_another_filter_is_chosen(qtbot: QtBot, real: MainWindow) -> None:
+    """It was lost without a word, so that no two filters could be compared."""
+    real.session.set_filter("sliding_dct")
+    real.session.set_values("sliding_dct", {"sigma": 5.0, "noise": "white"})
+    sheet = _sheet(qtbot, real)
+    assert sheet.tiles[4].caption == "Strength 100 %"
+    QTest.keyClick(sheet.tiles[6], Qt.Key.Key_P)
+    real.session.set_filter("mean")
+    qtbot.waitUntil(lambda: "Mean" in sheet.tiles[0].caption)
+    _settled(qtbot, sheet)
+    captions = [tile.caption for tile in sheet.tiles]
+    assert captions[:2] == ["Mean: Mask size 3 px", "Mean: Mask size 5 px"]
+    pinned = sheet.tiles[8]
+    assert pinned.caption == "Sliding DCT: σ 5 %, noise white, strength 140 %"
+    assert pinned.marks == {"pinned"}
+    source = real.session.subject.source
+    assert isinstance(source, Image)
+    backends = {"cpu": CpuBackend()}
+    values = {"sigma": 5.0, "noise": "white", "strength": 140.0}
+    expected = execute(Request.create(source, "sliding_dct", values), backends).image.pixels
+    backends["cpu"].close()
+    assert pinned.picture is not None
+    np.testing.assert_array_equal(pinned.picture.pixels, expected)
+
+    QTest.keyClick(sheet.tiles[0], Qt.Key.Key_P)
+    qtbot.mouseClick(sheet.swipe_button, Qt.MouseButton.LeftButton)
+    swipe = child(sheet, QDialog, "sheetSwipe")
+    assert swipe.windowTitle() == f"{pinned.caption} and Mean: Mask size 3 px"
+    qtbot.mouseClick(pinned, Qt.MouseButton.LeftButton)
+    assert real.session.filter_id == "sliding_dct"
+    assert {**real.session.values.numbers, **values} == real.session.values.numbers
+    qtbot.waitUntil(lambda: sheet.tiles[0].caption.startswith("Sliding DCT: Strength"))
+    _settled(qtbot, sheet)
+    assert [tile.caption for tile in sheet.tiles if "current" in tile.marks] == [
+        "Sliding DCT: Strength 140 %"
+    ]
+    pins = ["Mean", "Sliding DCT: Strength 140 %"]
+    assert sorted(tile.caption for tile in sheet.tiles if "pinned" in tile.marks) == pins
+    real.session.set_values("sliding_dct", {"sigma": 9.0})
+    qtbot.waitUntil(lambda: "Sliding DCT: Noise sigma 5 %" in [t.caption for t in sheet.tiles])
+    _settled(qtbot, sheet)
+    (pinned,) = (tile for tile in sheet.tiles if "sigma" in tile.caption)
+    qtbot.mouseClick(pinned, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: not any("sigma" in tile.caption for tile in sheet.tiles))
+    for tile in [each for each in sheet.tiles if "pinned" in each.marks]:
+        QTest.keyClick(tile, Qt.Key.Key_P)
+    sheet.compute(anew=True)
+    assert sheet.tiles[8].caption == "Strength 280 %"
+
+
+def test_filters_are_compared_at_their_estimates(qtbot: QtBot, real: MainWindow) -> None:
+    real.session.set_filter("median")
+    sheet = _sheet(qtbot, real)
+    _vary(sheet, "")
+    qtbot.waitUntil(lambda: _shown(sheet)[-1].picture is not None)
+    captions = [tile.caption for tile in _shown(sheet)]
+    assert captions == ["Median", "Collaborative filtering", "Sliding DCT", "NLM"]
+    _settled(qtbot, sheet)
+    nlm = sheet.tiles[3]
+    assert nlm.picture is not None
+    source = real.session.subject.source
+    assert isinstance(source, Image)
+    request, _ = prepared(Request(source, Step.create("nlm")))
+    backends = {"cpu": CpuBackend()}
+    np.testing.assert_array_equal(nlm.picture.pixels, execute(request, backends).image.pixels)
+    backends["cpu"].close()
+    before = nlm.picture
+    qtbot.mouseClick(nlm, Qt.MouseButton.LeftButton)
+    assert real.session.filter_id == "nlm"
+    assert real.session.values.numbers["sigma"] == request.step.parameters["sigma"]
+    assert "sigma" in real.session.automatic
+    qtbot.waitUntil(lambda: "current" in nlm.marks)
+    assert nlm.picture is before
+    assert [tile.caption for tile in _shown(sheet)] == captions
+
+
+def _shown(sheet: ContactSheet) -> list[contact_sheet.SheetTile]:
+    return [tile for tile in sheet.tiles if tile.isVisible()]
+
+
 def test_the_sheet_of_a_denoiser_varies_its_strength(qtbot: QtBot, real: MainWindow) -> None:
     real.session.set_filter("sliding_dct")
     real.session.set_values("sliding_dct", {"sigma": 5.0, "noise": "white"})
@@ -500,7 +582,7 @@ def _vary(sheet: ContactSheet, name: str) -> None:
 
 def test_filters_without_such_parameters_or_parts_say_so(qtbot: QtBot, real: MainWindow) -> None:
     sheet = _sheet(qtbot, real)
-    real.session.set_filter("rotating_mask")
+    real.session.set_filter("greyscale")
     qtbot.waitUntil(lambda: "no parameter" in sheet.note.text())
     assert not any(tile.isVisible() for tile in sheet.tiles)
 

@@ -67,6 +67,13 @@ def _picture(source: Source | None) -> Image | None:
     return source
 
 
+def alternatives(spec: FilterSpec) -> list[FilterSpec]:
+    """Return the filters against the noise of pictures, if `spec` is of a kind with remedies."""
+    found = [remedies(each, Kind.PICTURE) for each in Disturbance]
+    alike = any(spec.category == each.category for specs in found for each in specs)
+    return remedies(Disturbance.NOISE, Kind.PICTURE) if alike else []
+
+
 def remedies(disturbance: Disturbance, kind: Kind) -> list[FilterSpec]:
     found: list[tuple[Remedy, FilterSpec]] = [
         (spec.remedy, spec)

@@ -1,4 +1,4 @@
-"""One request with several values of a parameter: the cells of a contact sheet.
+"""One request with several values of a parameter, or filters: the cells of a contact sheet.
 
     request (median 5) -> variants("size", 9) -> median 3, 5, 7 ... 19 -> evaluated results
 
@@ -9,7 +9,7 @@ source is white and Gaussian, by an estimate of its error from the noisy picture
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, cast
@@ -20,9 +20,12 @@ from numpy.typing import NDArray
 from kernelscope.base.errors import AppError, Incomparable
 from kernelscope.engine.backend import Backend
 from kernelscope.engine.control import CancelToken, Progress, no_progress
+from kernelscope.engine.options import Device, RunOptions
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
 from kernelscope.engine.run import execute
+from kernelscope.engine.step import Step
+from kernelscope.engine.steps import prepared
 from kernelscope.filters.shared.noise_model import NoiseKind, find_noise
 from kernelscope.images.image import Image
 from kernelscope.images.judging import colours
@@ -40,9 +43,18 @@ Execute = Callable[[Request], Result]
 class Variant:
     """One value of the parameter, and the request with it; None where it cannot be run."""
 
-    value: Any
+    caption: str
+    value: Any  # the id of a filter
     request: Request | None
     problem: str = ""
+
+    @property
+    def key(self) -> Hashable:
+        """The content of its result and its score."""
+        request = self.request
+        if request is None:
+            return None
+        return request.work, request.options, request.region, id(request.reference)
 
 
 @dataclass(frozen=True)
@@ -84,13 +96,78 @@ def variants(request: Request, name: str, count: int = CELLS) -> list[Variant]:
     parameter = step.filter.parameter(name)
     found = []
     for value in parameter.variants(step.parameters[name], count):
-        try:
-            parameters = {**step.parameters, name: value}
-            wanted = replace(request, step=replace(step, parameters=parameters), measured=None)
-            found.append(Variant(value, wanted))
-        except AppError as error:
-            found.append(Variant(value, None, error.message))
+        varied = step
+        if value != step.parameters[name]:
+            estimates = tuple(each for each in step.estimates if each != name)
+            varied = replace(step, parameters={**step.parameters, name: value}, estimates=estimates)
+        found.append(_variant(request, varied, parameter.caption(value), value))
     return found
+
+
+def filter_variants(request: Request, others: Iterable[Step]) -> list[Variant]:
+    """Return `request` with its own and with other filters, whose numbers the runs estimate."""
+    own, device = request.step, request.options.device
+    options = RunOptions(Device.CPU if device is Device.CPU else Device.AUTO)
+    found = [_variant(request, own, _caption(own), own.filter.id)]
+    for step in others:
+        if step.filter is not own.filter:
+            at = replace(request, estimated=False, options=options)
+            found.append(_variant(at, step, _caption(step), step.filter.id))
+    return found
+
+
+def with_pins(cells: list[Variant], pins: Sequence[Variant], request: Request) -> list[Variant]:
+    """Return the cells around `request` with those pins that are not among them, at the end.
+
+    The outermost cells give way to them. All captions name the filter if there are several.
+
+    - `pins`: see `moved`.
+    """
+    known = {each.key for each in cells}
+    pins = [each for each in pins if each.key not in known]
+    left = max(0, min(len(cells), CELLS - len(pins)))
+    current = [each.key for each in cells].index(Variant("", None, request).key)
+    first = min(max(current - left // 2, 0), len(cells) - left)
+    found = [*cells[first : first + left], *pins]
+    spec = request.step.filter
+    filters = [spec if each.request is None else each.request.step.filter for each in found]
+    if len(set(map(id, filters))) == 1 or len(set(map(id, filters[:left]))) > 1:
+        return found
+    return [
+        replace(each, caption=f"{request.step.name}: {each.caption}") if of is spec else each
+        for each, of in zip(found, filters, strict=True)
+    ]
+
+
+def moved(pin: Variant, request: Request) -> Variant:
+    """Return earlier settings on the source and part of `request`; `pin` has a request.
+
+    The caption names the filter if it is another one, or else the values that are others.
+    """
+    earlier, current = cast(Request, pin.request), request.step
+    step, spec = earlier.step, earlier.step.filter
+    border = current.border if current.border in spec.borders else step.border
+    step = replace(step, border=border, grey=current.grey, within=current.within)
+    if spec is not current.filter:
+        at = replace(request, options=earlier.options, estimated=earlier.estimated)
+        return _variant(at, step, _caption(step), pin.value)
+    values = current.parameters
+    differ = [each for each in spec.parameters if step.parameters[each.name] != values[each.name]]
+    captions = [each.caption(step.parameters[each.name]) for each in differ]
+    return _variant(request, step, ", ".join(captions), pin.value)
+
+
+def _caption(step: Step) -> str:
+    """Return ``NLM: strength 84 %``: the filter and the values that the user set."""
+    chips = [each.text for each in step.chips if each.name not in step.estimates]
+    return ": ".join(filter(None, (step.name, ", ".join(chips))))
+
+
+def _variant(request: Request, step: Step, caption: str, value: Any) -> Variant:
+    try:
+        return Variant(caption, value, replace(request, step=step, measured=None))
+    except AppError as error:
+        return Variant(caption, value, None, error.message)
 
 
 def sweep(
@@ -196,10 +273,12 @@ def _once(begun: Callable[[str], None]) -> Progress:
 
 
 def _run(index: int, variant: Variant, run: Execute) -> Cell:
+    """Return the result; the variant has the numbers then that were to be estimated."""
     if variant.request is None:
         return Cell(index, variant, problem=variant.problem)
     try:
-        return Cell(index, variant, run(variant.request))
+        request = prepared(variant.request)[0]
+        return Cell(index, replace(variant, request=request), run(request))
     except AppError as error:
         return Cell(index, variant, problem=error.message)
 

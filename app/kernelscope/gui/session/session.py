@@ -331,10 +331,10 @@ class Session(Observed):
 
     def step_of(self, filter_id: str) -> Step:
         """Return the step of another filter as if it were chosen, estimates as `ESTIMATE`."""
-        values = self.values_of(filter_id)
+        spec = filters.get(filter_id)
+        values = self._with_noise(spec)
         if values.problem is not None:
             raise values.problem
-        spec = filters.get(filter_id)
         numbers = {**values.numbers, **dict.fromkeys(values.automatic, ESTIMATE)}
         return Step.create(filter_id, numbers, border=self._border_for(spec), grey=self.grey)
 
@@ -354,7 +354,7 @@ class Session(Observed):
         if filter_id in _offered(self.kind) and filter_id != self.filter_id:
             with self._settling(FILTER):
                 self.filter_id = filter_id
-                self._carry_noise()
+                self._values[self.spec.id] = self._with_noise(self.spec)
 
     def _put(self, filter_id: str, values: Values) -> None:
         """Take the values of a filter, and note a kind of noise that is chosen by them."""
@@ -365,15 +365,15 @@ class Session(Observed):
                 self._noises[self.kind] = chosen
         self._values[filter_id] = values
 
-    def _carry_noise(self) -> None:
-        """Keep the kind of noise that was chosen for another denoiser: it is that of the data."""
-        spec, chosen = self.spec, self._noises.get(self.kind)
-        if spec.noise is None or chosen is None:
-            return
-        name = spec.noise.parameter
-        with contextlib.suppress(InvalidParameter):
-            numbers = {**self.values.numbers, name: spec.parameter(name).validate(chosen)}
-            self._values[spec.id] = replace(self.values, numbers=numbers)
+    def _with_noise(self, spec: FilterSpec) -> Values:
+        """Return values with the noise that was chosen for another denoiser: that of the data."""
+        values, chosen = self.values_of(spec.id), self._noises.get(self.kind)
+        if spec.noise is not None and chosen is not None:
+            name = spec.noise.parameter
+            with contextlib.suppress(InvalidParameter):
+                numbers = {**values.numbers, name: spec.parameter(name).validate(chosen)}
+                return replace(values, numbers=numbers)
+        return values
 
     def set_in_3d(self, in_3d: bool) -> None:
         """Let masks go through the slices of volumes, or stay in them; common values are kept."""

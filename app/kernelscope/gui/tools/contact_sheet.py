@@ -1,4 +1,4 @@
-"""Run > Contact Sheet: nine values of a parameter, each with its result, side by side.
+"""Run > Contact Sheet: nine values of a parameter, or filters, with their results side by side.
 
     settings, view or input change -> a short rest -> one job: nine results, then their scores
     click or Return: adopt the value, again: have it in the middle
@@ -11,7 +11,7 @@ until they end.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -31,11 +31,23 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QDialog, QGridLayout, QSizePolicy, QWidget
 
+from kernelscope.base.errors import AppError
 from kernelscope.engine.backend import Backend
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.region import Region
 from kernelscope.engine.request import Request
-from kernelscope.engine.sweep import Cell, Score, Variant, sweep, sweepable, variants
+from kernelscope.engine.step import Step
+from kernelscope.engine.sweep import (
+    Cell,
+    Score,
+    Variant,
+    filter_variants,
+    moved,
+    sweep,
+    sweepable,
+    variants,
+    with_pins,
+)
 from kernelscope.engine.worker import Job
 from kernelscope.gui.model.display import Display
 from kernelscope.gui.model.times import EMULATED, Timing, duration
@@ -113,11 +125,10 @@ class SheetTile(QWidget):
         part.moveCenter(self.image.rect().center())  # reduced, it would show less noise
         return part
 
-    def begin(self, parameter: Parameter, value: Any) -> None:
+    def begin(self, variant: Variant) -> None:
         """Have a caption, and wait for the result; before anything else."""
-        self.parameter, self.value = parameter, value
+        self.caption, self.value = variant.caption, variant.value
         self.marks: set[str] = set()
-        self.caption = parameter.caption(value)
         self.picture: Image | None = None
         self.display: Display | None = None
         self.image = QImage()
@@ -153,9 +164,7 @@ class SheetTile(QWidget):
             kind = "first run" if cell.result.first else "one run"
             part = "" if self._region == whole else " for this part"
             time = f"{duration(seconds)}{part}, {kind}" if seconds is not None else EMULATED
-            self.same = ""
-            if cell.same is not None:
-                self.same = f"same as {self.parameter.caption(cell.same.value)}"
+            self.same = f"same as {cell.same.caption}" if cell.same is not None else ""
             parts = self.same, _score_text(cell.score), time  # the last one is cut first
             self._figures = " · ".join(filter(None, parts))
         self._refresh()
@@ -259,28 +268,32 @@ _SOME_SCORES = f"No best one: some have no figure, as {_UNSCORED}."
 class ContactSheet(ToolWindow):
     """A grid of results that follows the window's input, view and settings.
 
-    `request`: of the settings with its reference, and the region that is in view; or why it is not
-    there yet; None without a picture or valid settings.
+    `request`: of the settings with its reference, and the region that is in view; None without a
+    picture or valid settings. It may have numbers that are being estimated, and raise `AppError`.
+    `alternatives`: the filters that its own is compared with.
     """
 
-    adopted = Signal(str, str, object)
-    """`str, str, object`: Filter, parameter and the value that was clicked."""
+    adopted = Signal(object)  # the `Step` of the tile that was clicked
 
     def __init__(
         self,
         tasks: Tasks,
-        request: Callable[[], tuple[Request, Region | None] | str | None],
+        request: Callable[[], tuple[Request, Region | None] | None],
+        alternatives: Callable[[], Iterable[Step]],
         display: Callable[[Request], Display],
         parent: QWidget | None = None,
     ) -> None:
         super().__init__("contactSheet", "Contact sheet", parent, help_page="window#contact-sheet")
         self.take_size(1080, 820)
         self._tasks, self._request, self._display = tasks, request, display
+        self._alternatives = alternatives
         self._shown: Request | None = None
         self._cells: list[Variant] = []  # those of the tiles
         self._known: dict[Hashable, Cell] = {}
         """Cells with results: those whose values move with the current one keep them."""
-        self._pinned: list[SheetTile] = []
+        self._pinned: list[Variant] = []
+        self._varied = ""  # the name of the parameter; empty for the filter
+        self._estimated: dict[Hashable, Step] = {}  # with numbers, by `work` before they were there
         self.parameters = choice_box("sheetParameter", "Parameter that varies")
         self.note = text_label("", "", "note", parent=self)
         self.tiles: list[SheetTile] = []
@@ -331,13 +344,12 @@ class ContactSheet(ToolWindow):
 
     def compute(self, *, anew: bool = False) -> None:
         """Compute the sheet around the current settings; `anew`: even if a tile has them."""
-        asked = self._request()
-        if not isinstance(asked, tuple):
-            self._clear(asked or _NOTHING)
+        asked = self._asked()
+        if asked is None:
             return
         whole, visible = asked
-        offered = sweepable(whole)
-        if not offered:
+        offered, others = sweepable(whole), list(self._alternatives())
+        if not offered and not others:
             self._clear(f"{whole.step.filter.name} has no parameter that can vary.")
             return
         if reason := whole.step.filter.uncroppable(whole.step.parameters):
@@ -346,25 +358,29 @@ class ContactSheet(ToolWindow):
                 f"in view, and {reason}."
             )
             return
-        parameter = self._offer(offered)
+        name = self._offer(offered, filters=bool(others))
         seen = visible or Region.all_of(whole.output_shape)
         request = replace(whole, region=detail(whole.image.planes, seen))
-        if not anew and self._has(request, parameter):
+        if not anew and self._has(request, name):
             self._shown = request
-            for tile in self.tiles:
-                tile.mark("current", tile.value == request.step.parameters[parameter.name])
+            self._mark_current()
             self._compare()
             return
         self._compiling.stop()
-        self._shown = request
-        cells = self._cells = variants(request, parameter.name)
+        self._shown, self._varied = request, name
+        pins = len(self._pinned)
+        cells = variants(request, name) if name else filter_variants(request, others)
+        cells = self._cells = with_pins(self._numbered(cells), self._keep_pins(request), request)
+        released = " Pins of another picture, slice or size are released." * (
+            len(self._pinned) < pins
+        )
         known = {  # the one with the same result may not be among these tiles
-            index: replace(self._known[_key(each)], same=None)
+            index: replace(self._known[each.key], same=None, variant=each)
             for index, each in enumerate(cells)
-            if _key(each) in self._known
+            if each.key in self._known
         }
-        self._known = {_key(each.variant): each for each in known.values()}
-        self._show_tiles(parameter, cells, known)
+        self._known = {each.variant.key: each for each in known.values()}
+        self._show_tiles(cells, known)
         current = self._tasks.current
         if current is not self._task and not self._tasks.is_free(Priority.ERRAND):
             self._tasks.when_free(Priority.ERRAND, self.touch)
@@ -377,11 +393,10 @@ class ContactSheet(ToolWindow):
             part = (
                 f"{region.width}×{region.height} of {width}×{height} pixels are computed and timed"
             )
-        note = f"{part}. Click or Return adopts, again centres; Shift+click or P pins."
+        note = f"{part}. Click or Return adopts, again centres; Shift+click or P pins.{released}"
         self.note.setText(note.lstrip(". "))
 
-        values = [each.value for each in cells]
-        first = values.index(request.step.parameters[parameter.name])
+        first = [each.key for each in cells].index(_current(request))
 
         def work(
             backends: Mapping[str, Backend], token: CancelToken, report: Callable[[Any], None]
@@ -399,28 +414,72 @@ class ContactSheet(ToolWindow):
         task.failed.connect(self._on_failed)
         task.stopped.connect(self._on_stopped)
 
-    def _has(self, request: Request, parameter: Parameter) -> bool:
+    def _asked(self) -> tuple[Request, Region | None] | None:
+        """Return the request and the region in view, or None and show why not."""
+        try:
+            asked = self._request()
+        except AppError as error:
+            self._clear(str(error))
+            return None
+        if asked is None:
+            self._clear(_NOTHING)
+            return None
+        if not asked[0].needs_estimates:
+            return asked
+        # A tile that was adopted has the numbers that are estimated once more.
+        if asked[0].work not in {_open(each) for each in self._cells}:
+            self._clear("Estimating the settings from the picture…")
+        return None
+
+    def _has(self, request: Request, name: str) -> bool:
         """Return whether a tile has the result of these settings, or is about to."""
         shown = [tile for tile in self.tiles if not tile.isHidden()]
         complete = self._task is not None or not any(tile.is_waiting for tile in shown)
-        same = self._shown is not None and shown[0].parameter is parameter
-        wanted = _key(Variant(None, request))
-        return complete and same and any(_key(each) == wanted for each in self._cells)
+        same = self._shown is not None and self._varied == name
+        if name:  # around a pin with other values there are other tiles
+            same &= sum(_differs_in(name, each, request.step) for each in self._cells) > 1
+        return complete and same and _current(request) in {each.key for each in self._cells}
 
-    def _offer(self, offered: tuple[Parameter, ...]) -> Parameter:
-        names = [each.name for each in offered]
-        chosen = self.parameters.currentData()
+    def _numbered(self, cells: list[Variant]) -> list[Variant]:
+        """Return variants with the numbers that were estimated for an earlier view."""
+        found = []
+        for each in cells:
+            step = self._estimated.get(each.request.work) if each.request is not None else None
+            if each.request is not None and step is not None:
+                each = replace(each, request=replace(each.request, step=step, estimated=True))
+            found.append(each)
+        return found
+
+    def _keep_pins(self, request: Request) -> list[Variant]:
+        """Return the pinned variants in the part of `request`; none of another source."""
+        pins = [
+            moved(each, request)
+            for each in self._pinned
+            if each.request is not None
+            and each.request.source.fingerprint == request.source.fingerprint
+        ]
+        self._pinned = [each for each in pins if each.request is not None]
+        return self._pinned
+
+    def _offer(self, offered: tuple[Parameter, ...], *, filters: bool) -> str:
+        """Return the name of the parameter to vary; empty for the filter."""
+        choices = {each.name: each.label for each in offered} | ({"": "Filter"} if filters else {})
+        names, chosen = list(choices), self.parameters.currentData()
         if [self.parameters.itemData(k) for k in range(self.parameters.count())] != names:
             self.parameters.clear()
-            for each in offered:
-                self.parameters.addItem(each.label, each.name)
+            for name, label in choices.items():
+                self.parameters.addItem(label, name)
         index = names.index(chosen) if chosen in names else 0
         self.parameters.setCurrentIndex(index)
-        return offered[index]
+        return names[index]
 
-    def _show_tiles(
-        self, parameter: Parameter, cells: list[Variant], known: Mapping[int, Cell]
-    ) -> None:
+    def _mark_current(self) -> None:
+        assert self._shown is not None
+        current = _current(self._shown)
+        for tile, each in zip(self.tiles, self._cells, strict=False):
+            tile.mark("current", each.key == current)
+
+    def _show_tiles(self, cells: list[Variant], known: Mapping[int, Cell]) -> None:
         while len(self.tiles) < len(cells):
             tile = SheetTile(self)
             tile.chosen.connect(self._adopt)
@@ -428,22 +487,16 @@ class ContactSheet(ToolWindow):
             index = len(self.tiles)
             self.tiles.append(tile)
             self._grid.addWidget(tile, index // _COLUMNS, index % _COLUMNS)
-        assert self._shown is not None
-        current = self._shown.step.parameters[parameter.name]
         focused = next((each.value for each in self.tiles if each.hasFocus()), None)
-        pinned = [tile.value for tile in self._pinned]
         for index, tile in enumerate(self.tiles):
             tile.setVisible(index < len(cells))
             if index < len(cells):
-                value = cells[index].value
-                tile.begin(parameter, value)
-                tile.mark("current", value == current)
+                tile.begin(cells[index])
                 if index in known:
                     self._show_cell(tile, known[index])
-                if focused is not None and value == focused:
+                if focused is not None and tile.value == focused:
                     tile.setFocus()
-        shown = [self.tiles[index] for index in known]
-        self._pinned = [tile for value in pinned for tile in shown if tile.value == value]
+        self._mark_current()
         self._show_pins()
 
     def _show_cell(self, tile: SheetTile, cell: Cell) -> None:
@@ -457,7 +510,6 @@ class ContactSheet(ToolWindow):
         self.note.setText(text)
         for tile in self.tiles:
             tile.hide()
-        self._pinned.clear()
         self._show_pins()
 
     def _stop(self) -> None:
@@ -482,8 +534,13 @@ class ContactSheet(ToolWindow):
             if stage == "compile":
                 self._compiling.start(_COMPILING_MS)
             return
+        before = self._cells[value.index]
+        self._cells[value.index] = value.variant
+        self._pinned = [value.variant if each is before else each for each in self._pinned]
+        if before.request is not None and before.request.needs_estimates and value.variant.request:
+            self._estimated[before.request.work] = value.variant.request.step
         if value.result is not None:
-            self._known[_key(value.variant)] = value
+            self._known[value.variant.key] = value
         self._show_cell(self.tiles[value.index], value)
         self._show_pins()
 
@@ -495,8 +552,9 @@ class ContactSheet(ToolWindow):
         if len(scores) == len(shown) > 1:  # one without an estimate may be better than all others
             for tile in shown:
                 tile.mark("best", tile.psnr == max(scores))
-        if (one := self._all_alike()) and self._shown is not None:
-            self.note.setText(f"{one.label} makes no difference in this part and these settings.")
+        if len(shown) > 1 and sum(bool(tile.same) for tile in shown) == len(shown) - 1:
+            varied = self.parameters.currentText()
+            self.note.setText(f"{varied} makes no difference in this part and these settings.")
         elif not scores:
             reason = _NO_SCORES.format(self._unscored or _UNSCORED)
             self.note.setText(f"{self.note.text()} {reason}")
@@ -509,11 +567,6 @@ class ContactSheet(ToolWindow):
             for tile in shown:
                 assert self._shown is not None
                 tile.show_distance(current, self._shown.image.levels.span)
-
-    def _all_alike(self) -> Parameter | None:
-        shown = [tile for tile in self.tiles if not tile.isHidden()]
-        alike = len(shown) > 1 and sum(bool(tile.same) for tile in shown) == len(shown) - 1
-        return shown[0].parameter if alike else None
 
     def _on_failed(self, error: Exception) -> None:
         self._end()
@@ -532,24 +585,32 @@ class ContactSheet(ToolWindow):
     # --- choosing ---
 
     def _adopt(self, tile: SheetTile) -> None:
-        if self._shown is None:
-            return
-        if tile.value == self._shown.step.parameters[tile.parameter.name]:
+        if "current" in tile.marks:
             self.compute(anew=True)
-        else:
-            self.adopted.emit(self._shown.step.filter.id, tile.parameter.name, tile.value)
+        elif (request := self._cells[self.tiles.index(tile)].request) is not None:
+            self.adopted.emit(request.step)
 
     def _pin(self, tile: SheetTile) -> None:
         """Pin or release a tile; a third one takes the place of the first."""
-        if tile in self._pinned:
-            self._pinned.remove(tile)
-        else:
-            self._pinned = [*self._pinned[-1:], tile]
+        variant = self._cells[self.tiles.index(tile)]
+        if variant.key in (pinned := [each.key for each in self._pinned]):
+            del self._pinned[pinned.index(variant.key)]
+        elif variant.request is not None:
+            self._pinned = [*self._pinned[-1:], variant]
         self._show_pins()
 
+    def _tiles_of_pins(self) -> list[SheetTile]:
+        found = {
+            each.key: tile
+            for tile, each in zip(self.tiles, self._cells, strict=False)
+            if not tile.isHidden()
+        }
+        return [found[each.key] for each in self._pinned if each.key in found]
+
     def _show_pins(self) -> None:
+        pinned = self._tiles_of_pins()
         for tile in self.tiles:
-            tile.mark("pinned", tile in self._pinned)
+            tile.mark("pinned", tile in pinned)
         pair, why = self._pair(), ""
         if pair is None:
             why = _UNLIKE if len(self._pinned) == 2 else _UNPINNED
@@ -558,9 +619,9 @@ class ContactSheet(ToolWindow):
             button.setToolTip(". ".join(filter(None, (tip, why))))
 
     def _pair(self) -> tuple[SheetTile, SheetTile] | None:
-        if len(self._pinned) != 2:
+        if len(pinned := self._tiles_of_pins()) != 2:
             return None
-        first, second = self._pinned
+        first, second = pinned
         sizes = first.image.size(), second.image.size()
         return (first, second) if sizes[0] == sizes[1] and not first.image.isNull() else None
 
@@ -593,12 +654,21 @@ class ContactSheet(ToolWindow):
             BlindDialog(images, names, self).show()
 
 
-def _key(variant: Variant) -> Hashable:
-    """Return what decides the content of a tile."""
-    request = variant.request
-    if request is None:
-        return None
-    return request.work, request.options, request.region, id(request.reference)
+def _current(request: Request) -> Hashable:
+    return Variant("", None, request).key
+
+
+def _open(variant: Variant) -> Hashable:
+    """Return the settings with numbers that are still to be estimated."""
+    return replace(variant.request, estimated=False).work if variant.request is not None else None
+
+
+def _differs_in(name: str, variant: Variant, step: Step) -> bool:
+    """Return whether nothing differs but the value of the parameter `name`, if at all."""
+    if variant.request is None or variant.request.step.filter is not step.filter:
+        return False
+    others = variant.request.step.parameters
+    return {**step.parameters, name: None} == {**others, name: None}
 
 
 def detail(planes: NDArray[Any], seen: Region) -> Region:

@@ -19,7 +19,9 @@ from kernelscope.base.errors import AppError
 from kernelscope.bench.recorded import RecordedTime, Wanted, with_cpu
 from kernelscope.engine.backend import Availability
 from kernelscope.engine.costs import Costs
+from kernelscope.engine.request import RunSettings
 from kernelscope.engine.result import Result
+from kernelscope.engine.step import Step
 from kernelscope.engine.timing import LaunchReport
 from kernelscope.gui.model.kernel_edits import Edits
 from kernelscope.gui.model.ladder import KnownRung, RungPlace, without_gpu
@@ -206,6 +208,7 @@ class Companions:
         made = ContactSheet(
             self.runner.tasks,
             self.runner.estimated_in_view,
+            self.runner.alternatives,
             lambda request: self.session.subject.display_of(request.image),
             self.frame,
         )
@@ -213,8 +216,8 @@ class Companions:
         self.runner.estimates.ended.connect(made.touch)
         return made
 
-    def _adopt(self, filter_id: str, name: str, value: object) -> None:
-        self.session.set_values(filter_id, {name: value})
+    def _adopt(self, step: Step) -> None:
+        self.session.show(RunSettings(step, self.session.wished))
         self._end_gesture()
 
     # --- commands ---

@@ -212,7 +212,7 @@ class Live(QObject):
             self._stop()
         if wanted is None:
             return
-        if not self._estimates.begin(wanted):
+        if self._estimates.begin(wanted):
             self._run_next(wanted)
 
     def _run_next(self, wanted: Request) -> None:

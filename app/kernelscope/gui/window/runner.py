@@ -11,18 +11,21 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
 from PySide6.QtCore import QEvent, QObject, Signal
 
 from kernelscope.base.durations import about
-from kernelscope.base.errors import AppError
+from kernelscope.base.errors import AppError, InvalidParameter
+from kernelscope.engine.denoising import alternatives
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.region import Region
 from kernelscope.engine.request import Request, RunSettings, alike
 from kernelscope.engine.result import Result
+from kernelscope.engine.step import Step
 from kernelscope.engine.steps import estimate, recipe_request
 from kernelscope.engine.worker import Job
 from kernelscope.gui.model.comparison import RecipeRun, StepDone, StepProgress
@@ -45,8 +48,6 @@ _AGAIN_SECONDS = 3.0  # within which a second Esc stops a long run
 
 NOTHING_OPEN = "Open a picture first (Ctrl+O)."
 
-_ESTIMATING = "Estimating the settings from the picture…"
-
 
 class Estimates(QObject):
     """Estimates the numbers of the form that are marked so, once for each input and settings."""
@@ -60,28 +61,27 @@ class Estimates(QObject):
         """The input and the settings to which numbers of the form belong, and these numbers."""
         self._pending: object = None
         """Those of the numbers that are being estimated; None while none are."""
-        self._failed: tuple[object, str] = None, ""
-        """The last ones for which that failed, and why."""
+        self.failed: tuple[object, Exception] | None = None
+        """The last ones, if that failed, and why."""
 
     @property
     def pending(self) -> bool:
         return self._pending is not None
 
-    def begin(self, wanted: Request) -> str:
-        """Return why numbers are not there; empty if they are. `ended` follows where they come."""
+    def begin(self, wanted: Request) -> bool:
+        """Return whether the numbers are there; if not, `ended` follows, unless that `failed`."""
         names = wanted.step.estimates
         if not names:
             self._pending = None  # of the filter before
             self._background.forget("live-estimate")
-            return ""
+            return True
         key = _key(wanted)
         if self._known == (key, _numbers(wanted)):
-            return ""
-        if key == self._failed[0]:
-            return self._failed[1]
-        if key == self._pending:
-            return _ESTIMATING  # moving the view meanwhile asks again
-        self._pending = key
+            return True
+        failed = self.failed is not None and key == self.failed[0]
+        if failed or key == self._pending:
+            return False  # moving the view meanwhile asks again
+        self._pending, self.failed = key, None
 
         def show(values: dict[str, float]) -> None:
             self._pending = None
@@ -95,11 +95,11 @@ class Estimates(QObject):
             self.ended.emit(None)
 
         def give_up(error: Exception) -> None:
-            self._pending, self._failed = None, (key, str(error))
+            self._pending, self.failed = None, (key, error)
             self.ended.emit(error)
 
         self._background.start("live-estimate", lambda: estimate(wanted, names), show, give_up)
-        return _ESTIMATING
+        return False
 
 
 def _key(wanted: Request) -> object:
@@ -183,11 +183,24 @@ class Runner(QObject):
         parts = subject.visible_parts(request) if subject.kind is Kind.PICTURE else ()
         return request, next((each for each in parts if isinstance(each, Region)), None)
 
-    def estimated_in_view(self) -> tuple[Request, Region | None] | str | None:
-        """Return the same once its numbers are estimated; until then, that they are not there."""
+    def estimated_in_view(self) -> tuple[Request, Region | None] | None:
+        """Return the same; numbers that are not estimated yet will be, and `Estimates.ended`.
+
+        Raises `AppError` if they cannot be.
+        """
         found, wanted = self.in_view(), self._session.subject.wanted()
-        reason = self.estimates.begin(wanted) if found and wanted else ""
-        return reason or found
+        if found is None or wanted is None or self.estimates.begin(wanted):
+            return found
+        if self.estimates.failed is not None:
+            raise self.estimates.failed[1]
+        return replace(found[0], estimated=False), found[1]
+
+    def alternatives(self) -> Iterator[Step]:
+        """Yield the filters that the one in front is compared with, as if they were chosen."""
+        session = self._session
+        for spec in alternatives(session.spec) if session.kind is Kind.PICTURE else ():
+            with suppress(InvalidParameter):  # its form has an error
+                yield session.step_of(spec.id)
 
     def request(self) -> Request | None:
         """Return the request of Run, or show the user why there is none."""
