@@ -11,6 +11,8 @@ import pytest
 from kernelscope import filters
 from kernelscope.engine.request import Request
 from kernelscope.images.image import Image
+from kernelscope.images.scan import Scan
+from kernelscope.images.volume import Volume
 from kernelscope.schema.explanation import weighted
 from kernelscope.schema.filter import FilterSpec
 from kernelscope.schema.levels import SHARED, SINGLE_BLOCK
@@ -160,6 +162,18 @@ def test_every_level_of_a_filter_can_be_drawn(spec: FilterSpec) -> None:
     for level in spec.levels("gpu"):
         drawing = level_pictures.draw(level_pictures.planned(spec, level))
         assert f"Level {level.name} of {spec.name}: " in drawing.svg()
+
+
+def test_the_drawing_of_a_volume_counts_voxels() -> None:
+    volume = Volume.from_array(np.zeros((16, 40, 20), np.float32), "head")
+    plan = level_pictures.planned_for(Request.create(Scan((volume,)), "mri_nlm"), SHARED)
+    text = level_pictures.draw(plan).svg()
+    assert plan.launch.tile == (32, 4, 2)
+    assert plan.grid == (1, 10, 8)  # of 32 columns there are only 20
+    assert ">Volume, 20×40×16, floats<" in text
+    assert "; tile 32×4×2; 0.62 voxels a thread<" in text
+    assert "pixel" not in text
+    assert "its window of 2,197 cells<" in text
 
 
 def test_a_weighted_sum_in_words() -> None:

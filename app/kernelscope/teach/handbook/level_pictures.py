@@ -67,6 +67,10 @@ class Planned:
         return math.prod(self.shape[:-1]) / (self.blocks * self.threads)
 
     @property
+    def pixel(self) -> str:
+        return "voxel" if self.filter.kind is Kind.VOLUME else "pixel"
+
+    @property
     def size(self) -> str:
         """The sides of the source in words, as ``4096×4096, 8 bit``."""
         sides = "×".join(str(side) for side in reversed(self.shape[:-1]))
@@ -171,7 +175,8 @@ def _heading(drawing: Drawing, left: float, text: str, note: str) -> None:
 
 def _picture(drawing: Drawing, plan: Planned, left: float) -> None:
     hue, side = colour(plan.level), 176
-    _heading(drawing, left, f"Picture, {plan.size}", _blocks_in_words(plan))
+    source = "Volume" if plan.filter.kind is Kind.VOLUME else "Picture"
+    _heading(drawing, left, f"{source}, {plan.size}", _blocks_in_words(plan))
     across, down = (2, 8) if plan.launch.block[0] > 2 * plan.launch.block[1] else (5, 5)
     wide, high = side / across, side / down
     alone = plan.launch.tile is None
@@ -222,7 +227,7 @@ def _block(drawing: Drawing, plan: Planned, left: float) -> float:
         left,
         f"One block: {'×'.join(map(str, launch.block))} threads",
         f"{warps} warp{'s' * (warps > 1)} of {_WARP}; tile {'×'.join(map(str, tile))}"
-        f"; {_amount(plan.pixels_a_thread)} a thread",
+        f"; {_amount(plan.pixels_a_thread, plan.pixel)} a thread",
     )
     wide, high = (columns + 2 * radius) * cell, (rows + 2 * radius) * tall
     shared = launch.shared_bytes > 0
@@ -265,10 +270,10 @@ def _threads(
         drawing.line(left, y, right, y, thickness=0.4, opacity=0.5)
 
 
-def _amount(pixels: float) -> str:
-    if pixels < 0.95:
-        return f"{1 / pixels:,.0f} threads a pixel"
-    return f"{pixels:,.0f} pixel{'s' * (round(pixels) != 1)}"
+def _amount(pixels: float, name: str) -> str:
+    """Return ``2 pixels``, ``0.74 voxels``: fewer than one where threads are idle, or share one."""
+    amount = f"{pixels:.2g}" if pixels < 1 else f"{pixels:,.0f}"
+    return f"{amount} {name}{'s' * (amount != '1')}"
 
 
 def _block_notes(plan: Planned) -> list[str]:
@@ -276,7 +281,7 @@ def _block_notes(plan: Planned) -> list[str]:
     launch, radius, notes = plan.launch, plan.radius, []
     cells = (2 * radius + 1) ** (3 if plan.filter.kind is Kind.VOLUME else 2)
     if radius:
-        notes.append(f"small square: one thread; around it its window of {cells} cells")
+        notes.append(f"one thread, and its window of {cells:,} cells")
     if launch.shared_bytes:
         notes.append(f"shared memory of a block: {launch.shared_bytes:,} bytes")
         with_halo = 0
