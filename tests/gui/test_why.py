@@ -147,6 +147,7 @@ def test_recorded_times_are_said_to_be_recorded_and_bounded_at_their_own_size_on
     assert lines[-1].startswith(f"On {figure.card}: at least ")
     assert "; recorded " in lines[-1]
     assert ". Global memory: at least " in lines[-1]
+    assert lines[-1].endswith(" Loads from shared memory take their turns as well.")
     smaller = request_of(64, 5, "median")
     bound = loads_of(entry, found, smaller)[-1]
     assert bound.startswith(f"On {figure.card}, 64×64: at least ")
@@ -169,8 +170,8 @@ def test_loads_that_caches_serve_are_the_reason_why_fewer_gain_little() -> None:
 
     (served,) = (line for line in lines(1.13) if line.startswith("Caches can serve most"))
     assert re.fullmatch(
-        r"Caches can serve most of the others: a pixel takes ([\d.]+) and \1 bytes past the L1 "
-        r"cache and 2.00 and 2.00 bytes of device memory\.",
+        r"Caches can serve most of the others: a pixel takes ([\d.]+) bytes past the L1 cache "
+        r"\(there \1\) and 2.00 bytes of device memory \(there 2.00\)\.",
         served,
     )
     assert not [line for line in lines(30) if line.startswith("Caches")], "times follow the loads"

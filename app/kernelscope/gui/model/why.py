@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from kernelscope.base.durations import duration
 from kernelscope.base.text import significant
-from kernelscope.bench.memory_ladder import CountedRung, MemoryLadder
+from kernelscope.bench.memory_ladder import CountedRung, Limiter, MemoryLadder
 from kernelscope.bench.recorded import Wanted
 from kernelscope.engine.options import Device
 from kernelscope.engine.request import Request
@@ -136,19 +136,14 @@ def _served(entry: KnownRung, own: CountedRung, other: CountedRung, fewer: float
     times = _both(entry)
     if times is None or _is_of_others(entry) or fewer < _MUCH * max(times[1] / times[0], 1):
         return
-    bytes_of = [
-        {
-            each.title: value
-            for each in figures({"": rung.counts})
-            for value in each.values
-            if each.title in (PAST_L1, FROM_DEVICE) and value
-        }
-        for rung in (own, other)
-    ]
-    mine, theirs = bytes_of
+    mine, theirs = (
+        {row.title: row.values[0] or 0.0 for row in figures({"": each.counts})}
+        for each in (own, other)
+    )
     if theirs[PAST_L1] < fewer / _MUCH * mine[PAST_L1]:
         parts = (
-            f"{significant(mine[each])} and {significant(theirs[each])} {each}" for each in mine
+            f"{significant(mine[each])} {each} (there {significant(theirs[each])})"
+            for each in (PAST_L1, FROM_DEVICE)
         )
         yield f"Caches can serve most of the others: a pixel takes {' and '.join(parts)}."
 
@@ -170,10 +165,13 @@ def _bounds(
     step, other = MemoryLadder((counted, beside), card, recorded).steps
     reason = step.reason(card)
     size = "" if is_same else f", {'×'.join(map(str, reversed(wanted.shape)))}"
-    return [
-        f"On {card.name}{size}: {step.text()}{f': {reason}' if reason else '.'} "
-        f"{other.rung.level.name}: {other.text()}."
-    ]
+    text = f"On {card.name}{size}: {step.text()}{f': {reason}' if reason else '.'} "
+    text += f"{other.rung.level.name}: {other.text()}."
+    limits = {each.prediction and each.prediction.limit for each in (step, other)}
+    shared = any(space is MemorySpace.SHARED for each in (step, other) for space, _ in each.loads)
+    if limits == {Limiter.LOADS} and shared:
+        text += " Loads from shared memory take their turns as well."
+    return [text]
 
 
 def _is_of_others(entry: KnownRung) -> bool:
