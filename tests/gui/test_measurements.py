@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import math
 from dataclasses import replace
 
@@ -15,7 +16,6 @@ from kernelscope.engine.area import Corner
 from kernelscope.gui.model.display import Units
 from kernelscope.gui.model.measurements import (
     MOST_POINTS,
-    Against,
     ProfiledPicture,
     Statistics,
     as_csv,
@@ -28,8 +28,11 @@ from kernelscope.gui.model.measurements import (
     texts_of,
     to_measure,
 )
-from kernelscope.gui.model.regions import Interest, Shape, box_of
+from kernelscope.gui.model.regions import ITSELF, Against, Interest, Shape, box_of
+from kernelscope.gui.model.slice_drawing import Look, Projection
 from kernelscope.images.image import Image
+from kernelscope.images.planes import planes_of
+from kernelscope.images.volume import Among, Volume
 from kernelscope.schema.samples import Levels
 from tests.gui.helpers import kept_regions
 
@@ -247,7 +250,8 @@ def test_figures_of_a_column_have_their_decimals_below_each_other() -> None:
         Interest("a", Shape.RECTANGLE, ((0, 0), (2, 2))),
         Interest("b", Shape.RECTANGLE, ((2, 0), (4, 2))),
     ]
-    rows = texts_of(measure(regions, Against(), [ProfiledPicture("input", planes)]), Units.STORED)
+    pictures = [ProfiledPicture("input", planes)]
+    rows = texts_of(measure(regions, Against(background=ITSELF), pictures), Units.STORED)
     assert [row[1] for row in rows] == ["15.00", "110.00"]
     assert [row[3] for row in rows] == ["10.000", "90.000"]
     assert len({len(row[6].split(".")[1]) for row in rows}) == 1
@@ -277,8 +281,10 @@ def test_snr_over_a_background_finds_the_noise_that_was_added(
     assert brain.values(Units.STORED)[6] == brain.snr
     header = as_csv([brain], Units.STORED, against).split("\n")[0]
     assert f"SNR over air{', Rician' if rician else ', its mean subtracted'}" in header
-    (alone,) = measure(regions[1:2], against, [picture])
-    assert alone.snr == alone.figures.snr, "the background is gone"
+    (alone,) = measure(regions[1:2], Against(background=ITSELF), [picture])
+    assert alone.snr == alone.figures.snr
+    (without,) = measure(regions[1:2], Against(), [picture])
+    assert without.snr is None, "an offset would count as signal"
 
 
 @pytest.mark.parametrize("air", ["noise", "denoised", "smoothed", "masked"])
@@ -324,9 +330,48 @@ def test_csv_has_all_digits_and_gaps_for_missing_figures() -> None:
         measure([region], Against(), [ProfiledPicture("input", planes)]),
         *(Units.STORED, Against("b")),
     ).split("\n")[:2]
-    assert header.endswith("snr,CNR against b,units,filter and settings,state")
+    assert header.endswith(
+        "snr,CNR against b,units,sum,file,filter and settings,state,shape,x,y,size x,size y,corners"
+    )
     assert line.startswith('"left, top",input,,3,2.3333333333333335,1.527525231651946')
-    assert line.endswith(",,stored,,")
+    assert line.endswith(",,,stored,7.0,,,,rectangle,0,0,3,1,")
+
+
+def test_csv_has_the_places_of_voxels_and_areas_in_the_units_of_the_file() -> None:
+    """They counted from the top of the drawn slice, where the cursor counts from below."""
+    rng = np.random.default_rng(0)
+    volume = replace(
+        Volume.from_array(rng.integers(0, 2000, (6, 9, 8)).astype(np.uint16), "cells.tif"),
+        spacing=(2e-4, 2e-4, 5e-4),
+        stated="xyz",
+        among=(Among("T", 1, 3), Among("C", 0, 2)),
+    )
+    planes, corners = planes_of(volume), ((1, 2), (4, 3), (2, 5))
+    regions = [
+        Interest("R1", Shape.RECTANGLE, ((1, 0), (5, 2)), plane=1),
+        Interest("P1", Shape.POLYGON, corners, plane=1),
+        Interest("L1", Shape.LINE, ((1, 0), (5, 3)), plane=1),
+        Interest("R2", Shape.ELLIPSE, ((2, 3), (4, 7)), plane=0),
+    ]
+    looks = [Look(projection=Projection.MEAN, slices=3), Look(), Look()]
+    measured = to_measure(volume, (), None, planes, (4, 3, 2), looks)
+    text = as_csv(measure(regions, Against(), measured), Units.STORED, Against())
+    box, polygon, line, flat = csv.DictReader(text.splitlines())
+    names = "x", "y", "z", "size x", "size y", "size z"
+    assert [int(box[name]) for name in names] == [1, 3, 4, 4, 1, 2]
+    inside = volume.voxels[4:6, 3, 1:5]
+    assert float(box["mean"]) == pytest.approx(inside.mean())
+    assert float(box["sum"]) == pytest.approx(inside.sum())
+    assert (box["file"], box["slice"]) == ("cells.tif, time 2, channel 1", "across y 4")
+    assert float(box["area"]) == pytest.approx(8 * 0.2 * 0.5)
+    assert box["area unit"] == "µm²"
+    assert (polygon["shape"], polygon["corners"]) == ("polygon", "1,4 4,3 2,1")
+    assert line["corners"] == "1,5 5,2"
+    assert [int(flat[name]) for name in names] == [2, 3, 3, 2, 4, 3]
+    along = profile(regions[2], measured[1])
+    rows = list(csv.DictReader(profiles_as_csv([along], Units.STORED).splitlines()))
+    assert [(row["x"], row["z"]) for row in (rows[0], rows[-1])] == [("1.0", "5.0"), ("5.0", "2.0")]
+    assert float(rows[0]["input"]) == volume.voxels[5, 3, 1]
 
 
 def line(*ends: Corner) -> Interest:

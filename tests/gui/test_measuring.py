@@ -451,3 +451,20 @@ def test_a_line_is_made_and_changed_by_keys_and_typed(qtbot: QtBot, drawing: Mai
     assert child(drawing, WholeBox, "regionW").value() == 8
     names = child(drawing, ChoiceBox, "cnrRegion")
     assert [names.itemText(n) for n in range(names.count())] == ["none", "R2"]
+
+
+def test_a_chosen_background_comes_back_with_its_file(
+    qtbot: QtBot, drawing: MainWindow, tmp_path: Path
+) -> None:
+    """It was forgotten as soon as another file was shown."""
+    draw(drawing, (0, 0), (4, 4))
+    draw(drawing, (20, 20), (24, 24))
+    background = child(drawing, ChoiceBox, "snrRegion")
+    background.setCurrentText("R2")
+    load(qtbot, drawing, write_picture(tmp_path / "other.png", 5))
+    assert background.currentText() == "none"
+    first = next(each for each in drawing.open_pictures.documents if each.title == "ramp.png")
+    drawing.open_pictures.show(first)
+    settle(qtbot, drawing)
+    assert background.currentText() == "R2"
+    qtbot.waitUntil(lambda: any(row.snr is not None for row in drawing.measure.rows))

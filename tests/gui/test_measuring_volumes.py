@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import math
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +20,6 @@ from kernelscope.gui.docks.parameter_panel import WithinBox
 from kernelscope.gui.model.display import ColourMap, Display, Units
 from kernelscope.gui.model.measurements import (
     EARLIER,
-    Against,
     Output,
     measure,
     profile,
@@ -27,11 +27,11 @@ from kernelscope.gui.model.measurements import (
     steps_of,
     to_measure,
 )
-from kernelscope.gui.model.regions import Interest, Shape
+from kernelscope.gui.model.regions import Against, Interest, Shape
 from kernelscope.gui.model.slice_drawing import Look, Projection
 from kernelscope.gui.model.slice_previews import SlicePreviews
 from kernelscope.gui.viewer.plane_canvas import PlaneCanvas
-from kernelscope.gui.widgets.controls import ChoiceBox
+from kernelscope.gui.widgets.controls import ChoiceBox, WholeBox
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.images.planes import planes_of
 from kernelscope.images.scan import Scan
@@ -97,6 +97,12 @@ def a_rectangle_is_measured_in_the_slices_of_its_plane(qtbot: QtBot, scanned: Ma
     press(qtbot, scanned, "Ctrl+Alt+R")
     draw(view_of(scanned, AXIAL), (1, 2), (5, 7))
     assert chosen(scanned).corners == ((1, 2), (5, 7))
+    said: list[str] = []
+    scanned.volumes.described.connect(said.append)
+    at_corner = at(view_of(scanned, AXIAL), 4.5, 6.5)
+    mouse(view_of(scanned, AXIAL), QEvent.Type.MouseMove, at_corner, Qt.MouseButton.NoButton)
+    x, y = (child(scanned, WholeBox, f"region{name}").value() for name in "XY")
+    assert said[-1].startswith(f"x {x}, y {y}, z "), "the first voxel of both axes"
     assert chosen(scanned).plane == AXIAL
     assert scanned.volumes.canvas.view.position == position  # the crosshair stays
     source, output = figures(qtbot, scanned, {f"R1 (axial {position[0] + 1})"})
@@ -107,7 +113,8 @@ def a_rectangle_is_measured_in_the_slices_of_its_plane(qtbot: QtBot, scanned: Ma
         assert float(line[5]) == pytest.approx(inside.std(ddof=1), rel=1e-3)
         assert line[6:8] == [f"{inside.min():.0f}", f"{inside.max():.0f}"]
     assert child(scanned, QLabel, "regionSize").text() == "4 × 7.5 mm"
-    assert scanned.measure.csv().splitlines()[1].endswith(f",,,axial {position[0] + 1},30.0")
+    row = next(csv.DictReader(scanned.measure.csv().splitlines()))
+    assert (row["slice"], row["area"]) == (f"axial {position[0] + 1}", "30.0")
 
     press(qtbot, scanned, "PgDown")
     scanned.volumes.canvas.go_to((position[0] - 2, *position[1:]))
@@ -180,8 +187,12 @@ def lines_have_lengths_in_millimetres(qtbot: QtBot, scanned: MainWindow) -> None
     assert source.distances[-1] == pytest.approx(math.hypot(4, 6))
     assert source.levels[0, 0] == cut(scanned, CORONAL)[1, 1]
     assert output.levels[-1, 0] == cut(scanned, CORONAL, "output")[4, 5]
-    assert view.csv().startswith("distance in mm,")
+    assert view.csv().startswith("distance in mm,x,z,")
     assert child(scanned, QLabel, "regionSize").text() == "7.211 mm"
+    depth = scanned.session.volumes.part.voxels.shape[0]  # drawn from below
+    assert child(scanned, WholeBox, "regionY").value() == depth - 2
+    child(scanned, WholeBox, "regionH").setValue(0)
+    assert chosen(scanned).corners == ((1, 1), (5, depth - 1))
 
 
 def lines_through_tall_voxels_are_taken_beside_them_on_the_screen(
@@ -449,15 +460,8 @@ def snr_of_a_volume_takes_the_noise_of_its_background(qtbot: QtBot, scanned: Mai
     )
     assert rician.isChecked(), "a scan, not a microscope's"
     assert not rician.isEnabled(), "no background is chosen"
-    regions = scanned.measuring.regions
-    regions.remove()
-    qtbot.waitUntil(lambda: not background.isEnabled())
-    press(qtbot, scanned, "Ctrl+Alt+L")
-    draw(view_of(scanned, AXIAL), (1, 1), (6, 1))
-    qtbot.waitUntil(background.isEnabled)
-    regions.remove()
-    press(qtbot, scanned, "Ctrl+Alt+R")
-    draw(view_of(scanned, AXIAL), (6, 1), (9, 4))
+    assert background.currentText() == "none"
+    assert all(row.snr is None for row in scanned.measure.rows)
     background.setCurrentText(chosen(scanned).name)
     number = scanned.volumes.canvas.view.position[0] + 1
     names = {f"{each.name} (axial {number})" for each in scanned.measuring.regions.all}
@@ -468,6 +472,8 @@ def snr_of_a_volume_takes_the_noise_of_its_background(qtbot: QtBot, scanned: Mai
     noise = air.std(ddof=1)
     first = scanned.measure.rows[0]
     assert first.snr == pytest.approx(signal / (noise / 0.65514), rel=1e-4)
+    scanned.measuring.regions.rename("air")
+    assert background.currentText() == "air"
     rician.setChecked(False)
     qtbot.waitUntil(lambda: scanned.measure.rows[0].snr != first.snr)
     assert scanned.measure.rows[0].snr == pytest.approx((signal - air.mean()) / noise, rel=1e-4)

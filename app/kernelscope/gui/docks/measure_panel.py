@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from html import escape
 from typing import Any
 
@@ -14,7 +14,6 @@ from PySide6.QtWidgets import QCheckBox, QLabel, QLineEdit, QMenu, QTreeWidgetIt
 from kernelscope.gui.model.display import Units
 from kernelscope.gui.model.measurements import (
     COLUMNS,
-    Against,
     Profile,
     RegionRow,
     as_csv,
@@ -22,7 +21,7 @@ from kernelscope.gui.model.measurements import (
     profiles_as_csv,
     texts_of,
 )
-from kernelscope.gui.model.regions import Interest, Regions, Shape
+from kernelscope.gui.model.regions import AS_DRAWN, ITSELF, Against, Axes, Interest, Regions, Shape
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.appearance import stylist
 from kernelscope.gui.widgets.controls import WholeBox, choice_box
@@ -170,23 +169,33 @@ _HELP = {
     "Along a line, samples are linearly interpolated",
     "SD": "Standard deviation of a sample, with n − 1 in the denominator",
     "PSNR": "Peak signal-to-noise ratio against the reference, within the region",
-    "SNR": "Signal-to-noise ratio: mean / SD of the region itself. Over a region without signal\n"
-    "(mean − mean′) / SD′, without the offset of a camera; if Rician, mean / (SD′ / 0.655)",
+    "SNR": "Signal-to-noise ratio over a region without signal, (mean − mean′) / SD′, without the\n"
+    "offset of a camera; if Rician, mean / (SD′ / 0.655). Over itself, mean / SD of each region:\n"
+    "there the offset counts as signal, so that an empty background has a high SNR as well",
     "CNR": "Contrast-to-noise ratio against the selected region:\n"
     "|mean − mean′| / √(SD² + SD′²), the noise of both regions",
 }
+_RATIOS = "PSNR", "SNR", "CNR"
 _EMPTY = "Draw a region (Ctrl+Alt+R) or a line (Ctrl+Alt+L) into a picture or slice, or press Add."
 _CSV_FILES = "Tables (*.csv);;All files (*)"
-_BOX = (("x", "Left edge"), ("y", "Top edge"), ("w", "Width"), ("h", "Height"))
-_ENDS = (
-    ("x", "First pixel, to the right,"),
-    ("y", "First pixel, down,"),
-    ("to x", "Last pixel, to the right,"),
-    ("y", "Last pixel, down,"),
-)
-"""Labels of the fields for a box and for the ends of a line, and their names."""
 _REGION = Qt.ItemDataRole.UserRole
-_NONE, _ITSELF = "none", "itself"
+_NONE, _ITSELF = ("none", ""), ("itself", ITSELF)
+
+
+def _fields(axes: Axes, *, line: bool) -> tuple[tuple[str, str], ...]:
+    """Return labels of the fields for a box or for the ends of a line, and their names."""
+    across, down = axes.across, axes.down
+    if line:
+        return (
+            (across, f"First pixel, {across},"),
+            (down, f"First pixel, {down},"),
+            (f"to {across}", f"Last pixel, {across},"),
+            (down, f"Last pixel, {down},"),
+        )
+    firsts = (across, f"First {across}"), (down, f"First {down}")
+    return *firsts, ("w", "Width"), ("h", "Height")
+
+
 _RICIAN = (
     "The background of a magnitude image, as of MRI, follows Rayleigh's law:\n"
     "its SD is 0.655 of the noise, so the noise is SD / 0.655, and its mean is not subtracted"
@@ -197,6 +206,7 @@ class MeasurePanel(QWidget):
     """The figures of all regions of pictures, or of volumes, and the place of the chosen one."""
 
     wanted = Signal()  # the figures are needed: the panel came into view, or CNR has another region
+    compared = Signal(object)  # `Against`: the user chose what regions are compared with
 
     def __init__(self, regions: Regions) -> None:
         super().__init__()
@@ -204,6 +214,8 @@ class MeasurePanel(QWidget):
         self.units = Units.STORED
         self.regions = regions
         self.rows: tuple[RegionRow, ...] = ()
+        self.axes_of: Callable[[Interest], Axes] = lambda _: AS_DRAWN
+        self._names: list[str] = []  # of the regions that are offered
         self._hint = text_label(_EMPTY, "measureHint", "note", parent=self)
         self._table = self._make_table()
         self.profile = ProfileView(self)
@@ -235,8 +247,8 @@ class MeasurePanel(QWidget):
         self._name = dressed(QLineEdit(self), "regionName", "Name of the region")
         self._name.setMaximumWidth(12 * self.fontMetrics().averageCharWidth())
         self._name.editingFinished.connect(self._on_named)
-        self._boxes = [self._make_box(name) for name, _ in _BOX]
-        self._labels = [QLabel(self) for _ in _BOX]
+        self._boxes = [self._make_box(name) for name in "XYWH"]
+        self._labels = [QLabel(self) for _ in self._boxes]
         self._remove = tool_button(
             "Delete", "removeRegion", lambda: self.regions.remove(), "Delete the selected region"
         )
@@ -246,14 +258,12 @@ class MeasurePanel(QWidget):
             tip="Size of the region, or length of the line, in the slice",
         )
         theme.set_role(self._size, "note")
-        wanted = self.wanted.emit
         name = "Region that CNR compares with"
-        self._against = choice_box("cnrRegion", name, (), wanted, tip=_HELP["CNR"])
+        self._against = choice_box("cnrRegion", name, (), self._compare, tip=_HELP["CNR"])
         name = "Region whose noise SNR takes"
-        self._background = choice_box("snrRegion", name, (), wanted, tip=_HELP["SNR"])
+        self._background = choice_box("snrRegion", name, (), self._compare, tip=_HELP["SNR"])
         self._rician = dressed(QCheckBox("Rician", self), "snrRician", "Rician noise", tip=_RICIAN)
-        self._background.currentIndexChanged.connect(self._rician.setEnabled)
-        self._rician.toggled.connect(lambda _: self.wanted.emit())
+        self._rician.toggled.connect(self._compare)
         self._copy = tool_button("Copy", "copyMeasurements", self.copy, "Copy the table (Ctrl+C)")
         self._save = tool_button(
             "Save…", "saveMeasurements", self.save, "Save the table with all digits"
@@ -275,7 +285,7 @@ class MeasurePanel(QWidget):
         return figures
 
     def _make_box(self, name: str) -> WholeBox:
-        box = dressed(WholeBox(self), f"region{name.upper()}")
+        box = dressed(WholeBox(self), f"region{name}")
         box.setMaximumWidth(10 * self.fontMetrics().averageCharWidth())
         box.valueChanged.connect(lambda _: self._on_typed())
         return box
@@ -290,16 +300,39 @@ class MeasurePanel(QWidget):
     @property
     def against(self) -> Against:
         """The regions that CNR and SNR compare others with."""
-        cnr, background = (
-            box.currentText() if box.currentIndex() > 0 else ""
-            for box in (self._against, self._background)
-        )
-        return Against(cnr, background, bool(background) and self._rician.isChecked())
+        cnr, background = (box.currentData() or "" for box in (self._against, self._background))
+        return Against(cnr, background, self._rician.isChecked())
 
-    def suppose_rician(self, rician: bool) -> None:
-        """Take the noise of backgrounds for that of magnitude images, until the user does not."""
+    def _compare(self, *_: object) -> None:
+        self._enable_rician()
+        self.compared.emit(self.against)
+        self.wanted.emit()
+
+    def _enable_rician(self) -> None:
+        self._rician.setEnabled(self.against.background not in ("", ITSELF))
+
+    def show_against(self, against: Against) -> None:
         with QSignalBlocker(self._rician):
-            self._rician.setChecked(rician)
+            self._rician.setChecked(against.rician)
+        self._offer(against)
+
+    def _offer(self, against: Against) -> None:
+        """Offer the regions; one that was renamed stays chosen."""
+        names = [each.name for each in self.regions.all if each.shape is not Shape.LINE]
+        renamed = (
+            dict(zip(self._names, names, strict=False)) if len(self._names) == len(names) else {}
+        )
+        chosen = [
+            renamed.get(name, name) if name not in names else name
+            for name in (against.cnr, against.background)
+        ]
+        self._names = names
+        own = [(name, name) for name in names]
+        refill(self._against, (_NONE, *own), chosen[0])
+        refill(self._background, (_NONE, _ITSELF, *own), chosen[1])
+        self._enable_rician()
+        if chosen != [against.cnr, against.background] and renamed:
+            self.compared.emit(self.against)
 
     def show_regions_of(self, regions: Regions) -> None:
         self.regions = regions
@@ -313,15 +346,13 @@ class MeasurePanel(QWidget):
 
     def show_regions(self) -> None:
         """Show the place of the selected region, and offer all of them for CNR."""
-        chosen, against = self.regions.chosen, self.against
-        names = [each.name for each in self.regions.all if each.shape is not Shape.LINE]
-        refill(self._against, ((name, name) for name in (_NONE, *names)), against.cnr)
-        refill(self._background, ((name, name) for name in (_ITSELF, *names)), against.background)
-        self._rician.setEnabled(self._background.currentIndex() > 0)
+        chosen = self.regions.chosen
+        self._offer(self.against)
+        names = self._names
         for widget in (self._name, self._remove, *self._boxes):
             widget.setEnabled(chosen is not None)
         self._against.setEnabled(len(names) > 1)
-        self._background.setEnabled(bool(names) and len(self.regions.all) > 1)  # lines have SNR
+        self._background.setEnabled(bool(self.regions.all))  # lines have SNR
         self._show_place(chosen)
         if chosen is None or not self._name.hasFocus():
             self._name.setText(chosen.name if chosen is not None else "")
@@ -332,12 +363,15 @@ class MeasurePanel(QWidget):
 
     def _show_place(self, chosen: Interest | None) -> None:
         is_line = chosen is not None and chosen.shape is Shape.LINE
-        left, top, right, bottom = chosen.box if chosen is not None else (0, 0, 1, 1)
+        axes = self.axes_of(chosen) if chosen is not None else AS_DRAWN
+        placed = axes.turned(chosen) if chosen is not None else None
+        left, top, right, bottom = placed.box if placed is not None else (0, 0, 1, 1)
         values = left, top, right - left, bottom - top
-        if is_line and chosen is not None:
-            (x, y), (end_x, end_y) = chosen.corners
+        if is_line and placed is not None:
+            (x, y), (end_x, end_y) = placed.corners
             values = x, y, end_x, end_y
-        fields = zip(_ENDS if is_line else _BOX, self._labels, self._boxes, values, strict=True)
+        names = _fields(axes, line=is_line)
+        fields = zip(names, self._labels, self._boxes, values, strict=True)
         for number, ((name, help_), label, box, value) in enumerate(fields):
             label.setText(name)
             with QSignalBlocker(box):
@@ -346,8 +380,8 @@ class MeasurePanel(QWidget):
             of = "of the line" if is_line else "of the region"
             box.setAccessibleName(f"{help_} {of} in pixels")
             sliced = chosen is not None and chosen.plane is not None
-            of_input = "of the slice as it is drawn" if sliced else "of the input"
-            box.setToolTip(f"{help_} in pixels {of_input}")
+            counted = "voxels, as the cursor counts them" if sliced else "pixels of the input"
+            box.setToolTip(f"{help_} in {counted}")
 
     def _on_named(self) -> None:
         self.regions.rename(self._name.text())
@@ -359,10 +393,13 @@ class MeasurePanel(QWidget):
         if chosen is None:
             return
         first, second, third, fourth = (box.value() for box in self._boxes)
+        axes = self.axes_of(chosen)
+        placed = axes.turned(chosen)
         if chosen.shape is Shape.LINE:
-            self.regions.put(chosen.with_corner(0, (first, second)).with_corner(1, (third, fourth)))
+            placed = placed.with_corner(0, (first, second)).with_corner(1, (third, fourth))
         else:
-            self.regions.put(chosen.with_box(first, second, third, fourth))
+            placed = placed.with_box(first, second, third, fourth)
+        self.regions.put(axes.turned(placed))
 
     def _on_current(self, item: QTreeWidgetItem | None) -> None:
         if item is not None:
@@ -395,7 +432,10 @@ class MeasurePanel(QWidget):
                 if first and row.region in colours:
                     item.setIcon(0, swatch(colours[row.region].colour))
                 if row.area is not None:
-                    item.setToolTip(3, f"{row.area:.5g} mm²")
+                    item.setToolTip(3, f"{row.area:.5g} {row.area_unit}")
+                for column, (title, text) in enumerate(zip(_RATIOS, texts[5:], strict=True), 8):
+                    if text == "–":
+                        item.setToolTip(column, self._reason(row, title))
                 for column in range(3, 11):
                     item.setTextAlignment(column, RIGHT)
                 self._table.addTopLevelItem(item)
@@ -407,6 +447,20 @@ class MeasurePanel(QWidget):
             self._hint.setVisible(bool(note))
             self._hint.setText(note)
         self._mark()
+
+    def _reason(self, row: RegionRow, figure: str) -> str:
+        """Return why a figure is missing."""
+        against = self.against
+        if figure == "PSNR":
+            is_reference = row.picture == "reference"
+            return "It is the reference." if is_reference else "There is no reference of this."
+        name = against.background if figure == "SNR" else against.cnr
+        if not name:
+            chosen = "SNR over" if figure == "SNR" else "CNR against"
+            return f"Choose a region in “{chosen}”."
+        if row.note:
+            return row.note
+        return "It is the region itself." if row.region == name else "A line has none."
 
     def _mark(self) -> None:
         chosen, current = self.regions.chosen, self._table.currentItem()

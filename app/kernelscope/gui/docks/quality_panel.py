@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QCheckBox, QLabel, QMenu, QTreeWidgetItem, QWidget
 from kernelscope.engine.result import Judgement
 from kernelscope.gui.model import histogram_plot as model
 from kernelscope.gui.model.comparison import Evaluation, Judged
-from kernelscope.gui.model.display import PaneSide, Viewed
+from kernelscope.gui.model.display import PaneSide, name_of
 from kernelscope.gui.model.histogram_plot import Curve, HeightScale, HistogramCurves
 from kernelscope.gui.model.measurements import EARLIER
 from kernelscope.gui.session.canvas_view import DRAWN, CanvasView
@@ -41,7 +41,6 @@ from kernelscope.gui.work.background import Background, Later
 from kernelscope.images.judging.metrics import Quality
 from kernelscope.images.judging.pictures import Histogram, as_csv
 from kernelscope.images.judging.whiteness import removed
-from kernelscope.images.volume import Volume
 
 if TYPE_CHECKING:
     from kernelscope.gui.docks.histogram_plot import HistogramPlot
@@ -319,7 +318,7 @@ class QualityPanel(QWidget):
             self._show_histograms({})
         else:
             self._blank()
-        title, origin = (_name_of(reference.image), reference.origin) if reference else ("", "")
+        title, origin = (name_of(reference.image), reference.origin) if reference else ("", "")
         if reference is not None:
             self._reference.setText(f"Comparing with {title}…")
 
@@ -435,12 +434,6 @@ class QualityPanel(QWidget):
     def minimumSizeHint(self) -> QSize:
         metrics = self.fontMetrics()
         return QSize(45 * metrics.averageCharWidth(), 8 * metrics.height())
-
-
-def _name_of(reference: Viewed) -> str:
-    """Return the title with the time and the channel, if its file has several."""
-    place = reference.place if isinstance(reference, Volume) else ""
-    return ", ".join(filter(None, (reference.title, place)))
 
 
 def _figures(quality: Quality | None) -> dict[str, str]:

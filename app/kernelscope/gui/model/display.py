@@ -279,6 +279,12 @@ class PaneSide(StrEnum):
     OUTPUT = "output"
 
 
+def name_of(image: Viewed | None) -> str:
+    """Return the title, with the time and the channel if the file has several."""
+    place = image.place if isinstance(image, Volume) else ""
+    return ", ".join(filter(None, (image.title, place))) if image is not None else ""
+
+
 def dtype_of(image: Viewed) -> np.dtype[Any]:
     return image.pixels.dtype if isinstance(image, Image) else image.voxels.dtype
 

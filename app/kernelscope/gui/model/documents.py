@@ -21,7 +21,7 @@ from kernelscope.engine.request import RunSettings
 from kernelscope.gui.model import history
 from kernelscope.gui.model.gallery import Gallery
 from kernelscope.gui.model.history import History, Moment
-from kernelscope.gui.model.regions import Interest
+from kernelscope.gui.model.regions import Against, Interest
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
 from kernelscope.schema.samples import Kind
@@ -67,7 +67,9 @@ class Document:
     thumbnail: NDArray[np.uint8] = field(default_factory=lambda: np.zeros((1, 1, 3), np.uint8))
     history: History[Any, Any] = field(default_factory=History)  # empty while it sleeps
     settings: RunSettings | None = None  # the settings when it was left
-    regions: tuple[Interest, ...] = ()  # those of interest, while it sleeps
+    # Those of interest, and the ones that they are compared with, while it sleeps.
+    regions: tuple[Interest, ...] = ()
+    against: Against | None = None
     lost: str = ""  # the pictures that were dropped to save memory, in words
     state: int = 0
     """The furthest that it came, also in the session before: 0 as it was opened, 1 with settings,
@@ -135,13 +137,15 @@ class Document:
 
     def wake(self, source: Opened) -> None:
         """Take the picture that was read, or read again."""
-        self.history.push(Moment(source, f"Open {source.title}", regions=self.regions))
+        name = f"Open {source.title}"
+        self.history.push(Moment(source, name, regions=self.regions, against=self.against))
         self.lost = ""
 
     def sleep(self) -> None:
         current = self.history.current
         if current is not None:
             self.settings, self.regions = self.settings or current.settings, current.regions
+            self.against = current.against
         self.lost = ("", "its output", "its steps and their outputs")[self.work]
         settings_now, self.history = self.history.settings_now, History()
         self.history.settings_now = settings_now

@@ -12,7 +12,7 @@ from kernelscope.engine.memo import Memo
 from kernelscope.engine.request import Request, RunSettings
 from kernelscope.engine.result import Result
 from kernelscope.gui.model.pipeline import Pipeline
-from kernelscope.gui.model.regions import Interest
+from kernelscope.gui.model.regions import Against, Interest
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
 from kernelscope.images.source import Source, sizes_of
@@ -113,6 +113,8 @@ class Moment(Generic[Opened, Part]):
     the one that the form edits, whose settings are in `settings`."""
     regions: tuple[Interest, ...] = ()
     """Those of interest, which belong to the files of the input."""
+    against: Against | None = None
+    """The regions that they are compared with, which do so too; None until they are chosen."""
 
     @property
     def base(self) -> Opened:
@@ -193,7 +195,7 @@ class History(Generic[Opened, Part]):
         """Return `moment` with the regions that were drawn into its files."""
         for each in reversed(self._moments[: self._place + 1]):
             if not each.files.isdisjoint(moment.files):
-                return replace(moment, regions=each.regions)
+                return replace(moment, regions=each.regions, against=each.against)
         return moment
 
     def draw(self, regions: tuple[Interest, ...], name: str, *, goes_on: bool) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -23,10 +23,11 @@ from kernelscope.gui.model.display import (
     Viewed,
     automatic_of,
     dtype_of,
+    name_of,
     samples_of,
     table,
 )
-from kernelscope.gui.model.regions import Interest, Shape
+from kernelscope.gui.model.regions import AS_DRAWN, ITSELF, Against, Axes, Interest, Shape
 from kernelscope.gui.model.slice_drawing import Look, Projection, numbers, slab, slice_of
 from kernelscope.images.image import Image
 from kernelscope.images.judging import colours
@@ -103,6 +104,9 @@ class ProfiledPicture:
     peak: float | None = None  # as in `statistics`
     steps: Steps | None = None  # width and height of a pixel in millimetres, where they are known
     made: Made = Made()
+    file: str = ""  # its name, with the time and the channel
+    axes: Axes = AS_DRAWN
+    through: tuple[str, range] | None = None  # the axis across a slice, and the slices on it
     # Of a preview: the pixels that it has, and those of the whole output.
     known: Edges | None = None
     room: Edges = (0, 0, 0, 0)
@@ -139,6 +143,7 @@ class Profile:
     channel: str = ""
     ink: str = ""
     made: Made = Made()
+    axes: Axes = AS_DRAWN
 
     @property
     def unit(self) -> str:
@@ -177,7 +182,7 @@ def profile(line: Interest, picture: ProfiledPicture) -> Profile:
     levels = _interpolated(picture.planes, places - np.array(picture.first))
     if not picture.covers(line):
         levels = np.full_like(levels, np.nan)
-    of = picture.steps, picture.channel, picture.ink, picture.made
+    of = picture.steps, picture.channel, picture.ink, picture.made, picture.axes
     return Profile(line, picture.name, places, levels, picture.unit, *of)
 
 
@@ -213,12 +218,17 @@ def profiles_as_csv(profiles: Sequence[Profile], units: Units) -> str:
         for channel in each.channels
     ]
     unit = profiles[0].unit if profiles else "px"
-    writer.writerow([f"distance in {unit}", "x", "y", *heads, "units"])
+    axes = profiles[0].axes if profiles else AS_DRAWN
+    writer.writerow([f"distance in {unit}", axes.across, axes.down, *heads, "units"])
     if not profiles:
         return text.getvalue()
     first = profiles[0]
     values = np.hstack([each.values(units) for each in profiles])
-    for distance, place, row in zip(first.distances, first.places, values, strict=True):
+    places = first.places.copy()
+    for column, count in enumerate((axes.width, axes.height)):
+        if count is not None:
+            places[:, column] = count - 1 - places[:, column]
+    for distance, place, row in zip(first.distances, places, values, strict=True):
         cells = ["" if np.isnan(value) else value for value in row.tolist()]
         writer.writerow([float(distance), *place.tolist(), *cells, units.value])
     return text.getvalue()
@@ -316,20 +326,6 @@ ALL_CHANNELS = "all"
 
 
 @dataclass(frozen=True)
-class Against:
-    """The regions that others are compared with; `rician`: noise of a magnitude image."""
-
-    cnr: str = ""
-    background: str = ""
-    rician: bool = False
-
-    @property
-    def snr(self) -> str:
-        law = "Rician" if self.rician else "its mean subtracted"
-        return f"SNR over {self.background}, {law}" if self.background else "SNR"
-
-
-@dataclass(frozen=True)
 class RegionRow:
     region: str
     picture: str
@@ -343,23 +339,28 @@ class RegionRow:
     """Against the selected region for it; None for that region itself and for lines."""
     slice: str = ""  # name of the slice of a volume; empty in pictures
     area: float | None = None
-    """In square millimetres; None for lines, and where the size of a pixel is not known."""
+    """In squares of the unit; None for lines, and where the size of a pixel is not known."""
+    area_unit: str = ""  # ``µm²``
     note: str = ""  # the reason why SNR is left out
     # As in `ProfiledPicture`.
     ink: str = ""
     made: Made = Made()
+    file: str = ""
+    place: Mapping[str, object] = field(default_factory=dict)  # columns of the CSV
 
     @property
     def heading(self) -> str:
         return f"{self.region} ({self.slice})" if self.slice else self.region
 
     def values(self, units: Units) -> tuple[float | None, ...]:
-        factor = 1.0
-        if units is not Units.STORED:
-            factor = (255 if units is Units.BYTES else 1) / self.unit
-        of = self.figures
+        factor, of = self.factor(units), self.figures
         levels = (of.mean, of.deviation, of.low, of.high)
         return (of.count, *(factor * each for each in levels), of.psnr, self.snr, self.cnr)
+
+    def factor(self, units: Units) -> float:
+        if units is Units.STORED:
+            return 1.0
+        return (255 if units is Units.BYTES else 1) / self.unit
 
 
 _Figures = TypeVar("_Figures", RegionRow, Profile)
@@ -453,6 +454,7 @@ def to_measure(
                         white=white,
                         peak=peak,
                         made=own,
+                        file=name_of(reference if name == "reference" else part),
                         **dict(zip(("known", "room"), of_preview, strict=False)),
                     )
                 )
@@ -461,6 +463,10 @@ def to_measure(
             for volume, channel, ink in composite.volumes(each, name, output):
                 front = volume is each
                 height, width = plane.cut(volume.voxels, 0).shape
+                index, shape = position[plane.axis], volume.voxels.shape
+                part_of = range(index, index + 1)
+                if look.projection is not Projection.SLICE:
+                    part_of = slab(index, look.slices, shape[plane.axis])
                 measured.append(
                     ProfiledPicture(
                         name,
@@ -474,7 +480,10 @@ def to_measure(
                         peak=peak,
                         steps=steps_of(volume, plane),
                         made=own if front or output is None else output.beside_made,
-                        known=_drawn(output, plane, volume.voxels.shape),
+                        file=name_of(volume),
+                        axes=Axes.of(plane, shape),
+                        through=(AXES[plane.axis], part_of),
+                        known=_drawn(output, plane, shape),
                         room=(0, 0, width, height),
                     )
                 )
@@ -613,9 +622,8 @@ def measure(
             others = {n: c for n, c in found.items() if n != region.name}
             shown_as = named(picture_name, picture.made)
             for channel, each in channels.items():
-                area, cnr, snr, note = None, None, None, ""
-                if picture.steps is not None and not is_line:
-                    area = each.count * picture.steps[0] * picture.steps[1]
+                cnr, snr, note = None, None, ""
+                area, area_unit = _area(each.count, picture.steps) if not is_line else (None, "")
                 if against.cnr in others and not is_line:
                     cnr = contrast_to_noise(each, others[against.cnr][channel])
                 if against.background in others:
@@ -625,7 +633,7 @@ def measure(
                         ratio = _text(noise.snr, f"{noise.snr:.2f}")
                         which = shown_as, against.background
                         note = _NOT_RAYLEIGH.format(*which, ratio, _RAYLEIGH_RATIO)
-                elif against.background not in names:
+                elif against.background == ITSELF:
                     snr = each.snr
                 note = note or _missing(region, picture, against, names - found.keys())
                 is_float = picture.planes.dtype.kind == "f" or is_line
@@ -633,13 +641,41 @@ def measure(
                 rows.append(
                     RegionRow(
                         *(*of, each, picture.unit, is_float, snr, cnr, picture.slice, area),
+                        area_unit,
                         note,
                         picture.ink,
                         picture.made,
+                        picture.file,
+                        _columns(region, picture),
                     ),
                 )
     order = {region.name: number for number, region in enumerate(regions)}
     return tuple(sorted(rows, key=lambda row: order[row.region]))
+
+
+def _area(count: int, steps: Steps | None) -> tuple[float | None, str]:
+    if steps is None:
+        return None, ""
+    unit, length = unit_of(steps)
+    return count * (steps[0] / length) * (steps[1] / length), f"{unit}²"
+
+
+def _columns(region: Interest, picture: ProfiledPicture) -> dict[str, object]:
+    """Return shape and place as the file counts its pixels, for the CSV."""
+    axes, end = picture.axes, region.shape is Shape.LINE
+    placed = axes.turned(region)
+    left, top, right, bottom = placed.box
+    first = {axes.across: left, axes.down: top}
+    size = {axes.across: right + end - left, axes.down: bottom + end - top}
+    if picture.through is not None:
+        axis, slices = picture.through
+        first[axis], size[axis] = slices.start, len(slices)
+    found: dict[str, object] = {"shape": region.shape.value}
+    found |= dict(sorted(first.items()))
+    found |= {f"size {axis}": size[axis] for axis in sorted(size)}
+    named = region.shape in (Shape.POLYGON, Shape.LINE)
+    found["corners"] = " ".join(f"{x},{y}" for x, y in placed.corners) if named else ""
+    return found
 
 
 def _missing(
@@ -684,14 +720,19 @@ def as_csv(rows: Sequence[RegionRow], units: Units, against: Against) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     cnr = f"CNR against {against.cnr}" if against.cnr else "CNR"
-    snr = against.snr if against.background else "snr"
+    snr = against.snr if against.background not in ("", ITSELF) else "snr"
     of_slices = any(row.slice for row in rows)
-    heads = [*(name.lower() for name in COLUMNS[:8]), "psnr in dB", snr, cnr, "units"]
-    heads += ["filter and settings", "state"]
-    writer.writerow([*heads, "slice", "area in mm²"] if of_slices else heads)
+    heads = [*(name.lower() for name in COLUMNS[:8]), "psnr in dB", snr, cnr, "units", "sum"]
+    heads += ["file", "filter and settings", "state", *(rows[0].place if rows else ())]
+    writer.writerow([*heads, "slice", "area", "area unit"] if of_slices else heads)
     for row in rows:
-        values = ["" if value is None or np.isnan(value) else value for value in row.values(units)]
-        place = [row.slice, "" if row.area is None else row.area] if of_slices else []
-        made = row.made.settings, row.made.state
-        writer.writerow([row.region, row.picture, row.channel, *values, units.value, *made, *place])
+        total = row.factor(units) * row.figures.mean * row.figures.count
+        figures = (*row.values(units), units.value, total)
+        values = [
+            "" if value is None or (isinstance(value, float) and np.isnan(value)) else value
+            for value in figures
+        ]
+        made = row.file, row.made.settings, row.made.state, *row.place.values()
+        area = [row.slice, "" if row.area is None else row.area, row.area_unit] * of_slices
+        writer.writerow([row.region, row.picture, row.channel, *values, *made, *area])
     return text.getvalue()

@@ -5,7 +5,7 @@ pixels (2, 1) and (3, 1). A pixel belongs to a shape if its centre lies within. 
 its ends are pixels, and it runs from the centre of one to that of the other.
 
 In a volume, a region belongs to one of the planes, in all slices of it; its pixels are the voxels
-of the slice as it is drawn.
+of the slice as it is drawn. They are shown, typed and written as the file counts them: see `Axes`.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.engine.area import FARTHEST, Area, Corner, Outline, box_around, inside
+from kernelscope.images.planes import Plane
+from kernelscope.images.volume import AXES
 
 Point: TypeAlias = tuple[float, float]  # in pixels to the right and down; whole numbers are edges
 
@@ -128,6 +130,62 @@ class Interest:
         top, bottom = min(max(top, 0), height), min(max(bottom, 0), height)
         xs, ys = np.arange(left, right) + 0.5, np.arange(top, bottom) + 0.5
         return slice(top, bottom), slice(left, right), _inside(self, xs, ys)
+
+
+@dataclass(frozen=True)
+class Axes:
+    """How the pixels of a picture, or of a slice as it is drawn, are counted in their file."""
+
+    # Names of the axes to the right and down.
+    across: str = "x"
+    down: str = "y"
+    # Number of the pixels along an axis that is drawn from its end; None for others.
+    width: int | None = None
+    height: int | None = None
+
+    @classmethod
+    def of(cls, plane: Plane, shape: tuple[int, ...]) -> Axes:
+        return cls(
+            AXES[plane.columns],
+            AXES[plane.rows],
+            shape[plane.columns] if plane.flip_columns else None,
+            shape[plane.rows] if plane.flip_rows else None,
+        )
+
+    def turned(self, region: Interest) -> Interest:
+        """Return a region of a slice as it is drawn in voxels of the file, and the other way."""
+        end = region.shape is Shape.LINE  # whose corners are pixels, not edges
+        corners = tuple(
+            (
+                x if self.width is None else self.width - end - x,
+                y if self.height is None else self.height - end - y,
+            )
+            for x, y in region.corners
+        )
+        if region.shape in (Shape.RECTANGLE, Shape.ELLIPSE):
+            corners = box_of(*corners)
+        return replace(region, corners=corners)
+
+
+AS_DRAWN = Axes()
+
+ITSELF = " itself"  # no name of a region: they are stripped
+
+
+@dataclass(frozen=True)
+class Against:
+    """The regions that others are compared with."""
+
+    cnr: str = ""  # its name; empty for none
+    background: str = ""
+    """The region whose noise SNR takes; `ITSELF` for mean / SD of each, empty for no SNR."""
+    rician: bool = False  # the noise of a background is that of a magnitude image
+
+    @property
+    def snr(self) -> str:
+        law = "Rician" if self.rician else "its mean subtracted"
+        named = self.background and self.background != ITSELF
+        return f"SNR over {self.background}, {law}" if named else "SNR"
 
 
 def box_of(first: Corner, second: Corner) -> tuple[Corner, Corner]:

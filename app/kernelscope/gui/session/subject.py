@@ -69,13 +69,14 @@ from kernelscope.gui.model.measurements import (
     to_measure,
 )
 from kernelscope.gui.model.pipeline import Pipeline
-from kernelscope.gui.model.regions import Interest, Regions
+from kernelscope.gui.model.regions import AS_DRAWN, Against, Axes, Interest, Regions
 from kernelscope.gui.model.runs import Run
 from kernelscope.gui.model.sketches import ViewedPicture
 from kernelscope.gui.model.slice_previews import SlicePreview, SlicePreviews, place_of
 from kernelscope.images.image import Image
 from kernelscope.images.levels import relevelled, takes_levels
 from kernelscope.images.planes import Plane
+from kernelscope.images.scan import Scan
 from kernelscope.images.source import Source
 from kernelscope.images.volume import Volume
 from kernelscope.schema.crop import Box
@@ -834,6 +835,24 @@ class Subject(Observed, Generic[Opened, Part]):
     def _planes(self) -> Sequence[Plane | None]:
         """The planes of a volume; None stands for that of a picture."""
         return self.view.planes or (None,)
+
+    @property
+    def against(self) -> Against:
+        """The regions that others are compared with; Rician noise is supposed of scans."""
+        current, source = self.history.current, self.source
+        known = current.against if current is not None else None
+        scanned = isinstance(source, Scan) and not source.microscope
+        return known if known is not None else Against(rician=scanned)
+
+    def compare_regions(self, against: Against) -> None:
+        if self.source is not None and not self.is_behind:
+            self.history.amend(against=against)
+            self._drawn = self.history, self.history.state
+
+    def axes_of(self, region: Interest) -> Axes:
+        if self.source is None or region.plane is None:
+            return AS_DRAWN
+        return Axes.of(self.view.planes[region.plane], cast(Volume, self.part).voxels.shape)
 
     def size_of(self, region: Interest) -> str:
         """Return the size in millimetres, where it is known."""

@@ -41,7 +41,6 @@ from kernelscope.gui.window.frame import Frame
 from kernelscope.gui.window.live import Live
 from kernelscope.gui.work.background import Later
 from kernelscope.images.image import Image
-from kernelscope.images.scan import Scan
 from kernelscope.schema.samples import Kind
 
 _MEASURED = frozenset({KIND, REFERENCE, SHOWN, COMPONENT, SLICES, PANES})
@@ -73,6 +72,8 @@ class Measuring(QObject):
             self._tools[kind] = tool
             canvas.add_regions(tool)
         panel.wanted.connect(self._later.soon)
+        panel.compared.connect(lambda against: session.subject.compare_regions(against))
+        panel.axes_of = lambda region: session.subject.axes_of(region)
         live.refreshed.connect(self._later.soon)
         session.when({KIND, INPUT}, self._on_front)
         session.when({KIND, REGION}, self._on_area)
@@ -188,8 +189,7 @@ class Measuring(QObject):
             self._background.start("region", work, self._frame.file_dialogs.loaded.emit)
 
     def _on_front(self) -> None:
-        source = self._session.subject.source
-        self._panel.suppose_rician(isinstance(source, Scan) and not source.microscope)
+        self._panel.show_against(self._session.subject.against)
         if self._panel.regions is not self.regions:
             self._panel.show_regions_of(self.regions)
             self._shown = self.regions.all
@@ -204,6 +204,7 @@ class Measuring(QObject):
         """Show the regions of another file; a filter is limited to none that it does not have."""
         if self.regions.all == self._shown:
             return
+        self._panel.show_against(self._session.subject.against)
         self._on_regions()
         areas = [each.area for each in self._shown]
         if self._session.within is not None and self._session.within not in areas:
