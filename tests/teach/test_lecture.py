@@ -26,7 +26,7 @@ from kernelscope.teach.lecture.page import (
     NumberOrigin,
 )
 from kernelscope.teach.lecture.pages import (
-    LADDER,
+    LADDERS,
     MODES,
     PAGES,
     REPORT,
@@ -293,26 +293,43 @@ def test_shares_of_transfers_are_those_of_the_report() -> None:
 
 
 @pytest.mark.slow
-@together("size", [3, 9, 11])
-@together(
-    ("page", "level"), [("constant", "constant"), ("tiles", "shared"), ("textures", "texture")]
+@pytest.mark.parametrize("size", [3, 7, 11])
+@pytest.mark.parametrize(
+    ("page", "control", "label", "side", "gains"),
+    [
+        ("constant", "size", "Custom mask, {0}×{0}", 4096, ["constant/global"]),
+        ("tiles", "size", "Mean, mask size {0}", 2048, ["shared/global"]),
+        ("tiles", "size", "Custom mask, {0}×{0}", 4096, ["shared/constant"]),
+        ("textures", "size", "Mean, mask size {0}", 2048, ["texture/global"]),
+        ("medians", "size", "Median, mask size {0}", 4096, ["selection/global", "tuned/global"]),
+        ("nlm", "patch", "Non-local means, patch size {0}", 256, ["shared/global", "tuned/global"]),
+    ],
 )
-def test_pages_on_a_memory_have_what_it_gained_on_a_card(page: str, level: str, size: int) -> None:
-    """They had figures of cards of 2008 alone."""
-    report = load(recorded.FOLDER / LADDER)
+def test_pages_have_what_a_level_gained_on_a_card(
+    page: str, control: str, label: str, side: int, gains: list[str], size: int
+) -> None:
+    """Beside a level that has the rest alike: *shared* had the gain of constant memory as well."""
+    rows = [row for name in LADDERS for row in load(recorded.FOLDER / name).rows if row.seconds]
     times = {
         row.level: statistics.median(row.seconds)
-        for row in report.rows
-        if row.asked == (4096, 4096) and row.label == f"Custom mask, {size}×{size}"
+        for row in rows
+        if row.asked == (side, side)
+        and row.channels == 1
+        and row.label.partition(", search")[0] == label.format(size)
     }
-    shown = PAGES[page].show(SQUARES, PAGES[page].defaults() | {"size": size})
-    found = [fact for fact in shown.facts if fact.origin is NumberOrigin.RECORDED]
-    assert len(found) == (1 if times else 0) == (size < 11)
-    for fact in found:
-        assert fact.name.endswith(f"custom mask {size}×{size}, 4096×4096")
-        ratio = times["global"] / times[level]
-        assert float(fact.value.removesuffix("×")) == pytest.approx(ratio, rel=5e-3)
-        assert fact.note == f"H200, {recorded.day(report.machine['Date'])}"
+    shown = PAGES[page].show(SQUARES, PAGES[page].defaults() | {control: size})
+    kind = label.partition(",")[0].lower()
+    found = [
+        fact.value
+        for fact in shown.facts
+        if fact.origin is NumberOrigin.RECORDED and f", {kind} {size}×{size}" in fact.name
+    ]
+    assert len(found) == (len(gains) if times else 0)
+    assert bool(times) == (size < 11)
+    for value, gain in zip(found, gains, strict=False):
+        level, over = gain.split("/")
+        ratio = times[over] / times[level]
+        assert float(value.removesuffix("×")) == pytest.approx(ratio, rel=5e-3)
 
 
 def test_a_border_changes_the_rim_alone() -> None:

@@ -23,7 +23,7 @@ from kernelscope.bench.report import load
 from kernelscope.schema.borders import Border
 from kernelscope.schema.devices import Device
 from kernelscope.schema.launch import HARDWARE_BORDERS
-from kernelscope.schema.levels import CONSTANT, GLOBAL, SHARED, SINGLE_BLOCK, TEXTURE, Level, colour
+from kernelscope.schema.levels import CONSTANT, GLOBAL, SHARED, SINGLE_BLOCK, TEXTURE, colour
 from kernelscope.schema.parameters import (
     Choice,
     ChoiceParameter,
@@ -105,7 +105,8 @@ def _operations(
             yield by_plan(f"Operations, {level.name.lower()}", f"{count:,.0f}", plan.notice)
 
 
-LADDER = "gpu-ladder.json"  # the recorded report with every level of masks
+LADDERS = "gpu-ladder.json", "gpu-ladder-others.json", "gpu-n-nlm.json"
+"""The recorded reports with every level of filters, by the size of the mask or patch."""
 
 
 @functools.cache
@@ -118,20 +119,26 @@ def _recorded(report: str) -> tuple[RecordedTime, ...]:
         return ()
 
 
-def _gain(level: Level, size: int) -> Iterator[NamedNumber]:
-    """Yield the gain of a level over *global*, with a mask on the largest picture recorded."""
+def _gain(filter_id: str, level: str, over: str, size: int) -> Iterator[NamedNumber]:
+    """Yield how many times as fast as another level one is, on the largest picture recorded."""
     pairs: dict[tuple[int, ...], dict[str, RecordedTime]] = {}
-    for figure in _recorded(LADDER):
+    for figure in itertools.chain.from_iterable(map(_recorded, LADDERS)):
         row = figure.row
-        if row.filter == "mask" and row.seconds and len(figure.values["mask"]) == size:
-            pairs.setdefault(tuple(row.asked), {})[row.level] = figure
-    found = [each for each in pairs.items() if {GLOBAL.id, level.id} <= each[1].keys()]
+        if row.filter == filter_id and row.seconds and row.channels == 1:
+            side = figure.values.get("size", figure.values.get("patch"))
+            if size == (len(figure.values["mask"]) if side is None else side):
+                pairs.setdefault(tuple(row.asked), {})[row.level] = figure
+    found = [each for each in pairs.items() if {over, level} <= each[1].keys()]
     if found:
-        _, levels = max(found)
-        own = levels[level.id]
-        faster = levels[GLOBAL.id].seconds / own.seconds
+        _, recorded = max(found)
+        own = recorded[level]
+        faster = recorded[over].seconds / own.seconds
+        spec = filters.get(filter_id)
+        names = {each.id: each.name.lower() for each in spec.levels(Device.GPU)}
         yield as_recorded(
-            f"Speed-up over global memory, custom mask {size}×{size}, {own.row.size}",
+            f"Speed-up of {names[level]} over {names[over]}, {spec.name.lower()} {size}×{size}"
+            f"{' in the whole image' if own.values.get('search') == 'image' else ''}, "
+            f"{own.row.size}",
             f"{significant(faster)}×",
             f"{own.card}, {own.date}",
         )
@@ -427,7 +434,7 @@ def _constant(subject: LectureSubject, values: Mapping[str, Any]) -> Demonstrati
         by_plan("In constant memory at level constant", f"{constants:,} bytes"),
         by_formula("Turns of the constant cache for one read of a warp", f"{apart}"),
         by_formula("For all weights of the mask", f"{apart * size * size:,}"),
-        *_gain(CONSTANT, size),
+        *_gain("mask", CONSTANT.id, GLOBAL.id, size),
     )
     return Demonstration(_constant_drawing(subject, apart), facts)
 
@@ -487,7 +494,10 @@ def _tiles(subject: LectureSubject, values: Mapping[str, Any]) -> Demonstration:
         by_formula("The same at level global", f"{size * size}"),
         by_formula("Fewer reads, by a factor of", f"{size * size / a_pixel:.1f}"),
         by_plan("Shared memory of a block", f"{launch.shared_bytes:,} bytes"),
-        *_gain(SHARED, size),
+        *_gain("mean", SHARED.id, GLOBAL.id, size),
+        *_gain(
+            "mask", SHARED.id, CONSTANT.id, size
+        ),  # which has the weights where *shared* has them
     )
     return Demonstration(_tiles_drawing(subject, size, launch.block, a_pixel), facts)
 
@@ -580,7 +590,7 @@ def _textures(subject: LectureSubject, values: Mapping[str, Any]) -> Demonstrati
         by_formula("Of all reads", f"{100 * share:.2f} %"),
         by_plan("They are answered by the", unit),
         by_formula("Copy into an array first", f"{subject.pixels.size:,} bytes"),
-        *_gain(TEXTURE, size),
+        *_gain("mean", TEXTURE.id, GLOBAL.id, size),
     )
     return Demonstration(_textures_drawing(subject, border, size), facts)
 
@@ -836,6 +846,9 @@ def _medians(subject: LectureSubject, values: Mapping[str, Any]) -> Demonstratio
     size, density = values["size"], values["density"]
     facts = [by_formula("Cells to rank, a pixel", f"{size * size}")]
     facts += _operations("median", ("global", "selection", "tuned"), subject, {"size": size})
+    facts += [
+        gain for level in ("selection", "tuned") for gain in _gain("median", level, "global", size)
+    ]
     clean, *_ = subject.part(96, 96)
     try:
         noisy = filtered(clean, "salt_and_pepper_noise", {"density": density / 100})
@@ -912,6 +925,9 @@ def _nlm(subject: LectureSubject, values: Mapping[str, Any]) -> Demonstration:
         by_formula("Differences, each patch alone", f"{side * side * patch * patch:,}"),
     ]
     facts += _operations("nlm", ("global", "shared", "tuned"), subject, parameters)
+    facts += [
+        gain for level in ("shared", "tuned") for gain in _gain("nlm", level, "global", patch)
+    ]
     part, *_ = subject.part(64, 64)
     try:
         result = filtered(part, "nlm", parameters)
