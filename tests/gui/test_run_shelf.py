@@ -22,11 +22,13 @@ from pytestqt.qtbot import QtBot
 from kernelscope.base.text import enumerated
 from kernelscope.engine.options import Device
 from kernelscope.engine.region import Region
-from kernelscope.gui.model.display import Arrangement
+from kernelscope.gui.model.display import Arrangement, PaneSide
 from kernelscope.gui.model.figure import FigurePart
 from kernelscope.gui.model.freshness import Freshness
 from kernelscope.gui.model.ladder import RungPlace
+from kernelscope.gui.model.regions import Shape
 from kernelscope.gui.model.runs import describe_gain, figures_of
+from kernelscope.gui.model.slice_drawing import Look, Projection
 from kernelscope.gui.session.subject import RESULT
 from kernelscope.gui.tools.picture_pair import RunPair
 from kernelscope.gui.viewer.pair_view import PairView
@@ -49,6 +51,7 @@ from tests.gui.helpers import (
     wait_until,
     write_picture,
 )
+from tests.gui.test_volume_page import open_scan, voxels, write
 
 
 def median_of(qtbot: QtBot, window: MainWindow, *sizes: int) -> None:
@@ -192,6 +195,40 @@ def test_two_chosen_runs_lie_over_each_other(qtbot: QtBot, loaded: MainWindow) -
     assert images.output.views[0].names == (f"Run {three.number}", f"Run {five.number}")
     pair.findChild(QAction, "pairSide_By_Side").trigger()
     qtbot.waitUntil(lambda: images.view.panes.arrangement is Arrangement.SIDE_BY_SIDE)
+    pair.close()
+
+
+def test_two_runs_of_a_volume_are_looked_at_as_in_the_window(
+    qtbot: QtBot, window: MainWindow, tmp_path: Path
+) -> None:
+    """They had the middle slice, an automatic window and no regions, and one run's heading."""
+    volume = write(tmp_path / "T1.nii.gz", voxels())
+    open_scan(qtbot, window, volume)
+    view, session = window.volumes.canvas.view, window.session
+    for filter_id in ("mri_nlm", "mean"):
+        session.set_filter(filter_id)
+        run(qtbot, window)
+    window.volumes.canvas.go_to((1, 2, 3))
+    window.volumes.canvas.choose_plane(1)
+    view.choose(replace(view.display, low=100.0, high=900.0))
+    view.choose_look(Look(Projection.MAXIMUM, 3))
+    window.measuring.regions.add(Shape.RECTANGLE, ((1, 2), (5, 7)), 1)
+    second, first = session.gallery
+    window.runs.pair_wanted.emit(first, second)
+    pair = dialog(qtbot, window, RunPair)
+    images = pair.findChild(PairView)
+    assert images.view.position == (1, 2, 3)
+    assert images.view.plane_number == 1
+    assert images.view.look == view.look
+    shown = [images.view.displays.of(side) for side in PaneSide]
+    assert [(each.low, each.high) for each in shown] == [(100, 900)] * 2
+    assert images.output.views[1].regions.regions.all == window.measuring.regions.all
+    heading = images.output.title.toolTip() or images.output.title.text()
+    assert first.filter_name in heading
+    assert second.filter_name in heading
+    pair.findChild(QAction, "pairSide_By_Side").trigger()
+    heading = images.output.title.toolTip() or images.output.title.text()
+    assert first.filter_name not in heading
     pair.close()
 
 

@@ -318,7 +318,7 @@ def full_of(image: Viewed) -> Display:
     return Display(0, 1).spanning(*image.value_range)
 
 
-def _are_alike(first: Viewed, other: Viewed) -> bool:
+def are_alike(first: Viewed, other: Viewed) -> bool:
     """Return whether the same levels and colours suit both."""
     channels = {each.channel_number for each in (first, other) if isinstance(each, Volume)}
     return len(channels) < 2 and dtype_of(first) == dtype_of(other)
@@ -354,7 +354,7 @@ class Displays:
         if beside and display is not None:
             gamma, colours = display.gamma, display.colour_map
             self._automatic[image] = replace(self._found(image), gamma=gamma, colour_map=colours)
-        if follows and before is not None and _are_alike(before, image):
+        if follows and before is not None and are_alike(before, image):
             self._chosen.setdefault(image, dict(self._chosen.get(before, {})))
         self._images = {PaneSide.INPUT: image, PaneSide.OUTPUT: None}
 

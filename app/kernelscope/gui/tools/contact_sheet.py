@@ -639,7 +639,7 @@ class ContactSheet(ToolWindow):
         view = PicturePair(
             Half(first.picture, first.caption, first.caption),
             Half(second.picture, second.caption, second.caption),
-            first.display,
+            (first.display, first.display),
             dialog,
         )
         in_column((view, 1), close_box(dialog), of=dialog)

@@ -5,18 +5,29 @@ from __future__ import annotations
 import math
 import random
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QAction, QActionGroup, QImage, QKeyEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import QLabel, QPushButton, QToolBar, QWidget
 
 from kernelscope.gui.model.comparison import offset_of
-from kernelscope.gui.model.display import Arrangement, Display, Viewed, automatic_of
+from kernelscope.gui.model.display import (
+    Arrangement,
+    Display,
+    PaneSide,
+    Viewed,
+    are_alike,
+    automatic_of,
+)
 from kernelscope.gui.model.drawn_view import DrawnView, Pyramid
+from kernelscope.gui.model.regions import Regions
 from kernelscope.gui.model.runs import Run
-from kernelscope.gui.session.canvas_view import CanvasView
+from kernelscope.gui.model.slice_drawing import Look
+from kernelscope.gui.session.canvas_view import PANES, CanvasView
+from kernelscope.gui.session.subject import Subject
 from kernelscope.gui.viewer.pair_view import PairView
+from kernelscope.gui.viewer.region_tool import RegionTool
 from kernelscope.gui.viewer.rendering import draw_still
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.messages import close_box
@@ -24,6 +35,7 @@ from kernelscope.gui.widgets.parts import in_column, in_row
 from kernelscope.gui.widgets.tool_window import ToolWindow
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
+from kernelscope.images.volume import Volume
 
 ROUNDS = 8  # with fewer than six rounds no result could be below `CONVINCING`
 
@@ -105,20 +117,32 @@ class Half(NamedTuple):
 
 
 class PicturePair(QWidget):
-    """A viewer of two, with buttons for their arrangement."""
+    """A viewer of two, with buttons for their arrangement; `displays`: how each is drawn."""
 
-    def __init__(self, first: Half, second: Half, display: Display, parent: QWidget) -> None:
+    def __init__(
+        self, first: Half, second: Half, displays: tuple[Display, Display], parent: QWidget
+    ) -> None:
         super().__init__(parent)
         images = PairView(CanvasView(1 if isinstance(first.image, Image) else 3))
-        self.images = images
+        self.images, self._halves = images, (first, second)
         images.names = first.name, second.name
         images.wanted.connect(lambda work: images.take(work()))
-        images.show_input(first.drawn(display), first.title, first.details)
-        images.show_output(second.drawn(display), second.title, second.details)
+        images.show_input(first.drawn(displays[0]), first.title, first.details)
+        images.show_output(second.drawn(displays[1]), second.title, second.details)
         in_column(self._tools(), (images, 1), of=self, margins=0)
+        images.view.when({PANES}, self._name)
         images.view.arrange(arrangement=Arrangement.SWIPE)
         images.fit()
         self.setFocusProxy(images.output.views[0])  # Space and the brackets work at once
+
+    def _name(self) -> None:
+        """Name both over a view that has both."""
+        first, second = self._halves
+        title, details = second.title, second.details
+        if self.images.view.panes.arrangement.is_divided:
+            title = " | ".join(dict.fromkeys((first.title, title)))
+            details = " | ".join(filter(None, (first.details, details)))
+        self.images.output.show_details(title, details)
 
     def _tools(self) -> QToolBar:
         """Return buttons for the arrangements; one is down at a time."""
@@ -138,26 +162,61 @@ class PicturePair(QWidget):
 
 
 class RunPair(ToolWindow):
-    """The outputs of two runs that are in memory; of volumes, their first component."""
+    """The outputs of two runs that are in memory, looked at as those of `subject` are.
 
-    def __init__(self, first: Run, second: Run, parent: QWidget | None = None) -> None:
+    Of volumes, it has the component in front, or else the first one. The other channels of a
+    composite are no part of a run: the one that is drawn is named.
+    """
+
+    def __init__(
+        self, first: Run, second: Run, subject: Subject[Any, Any], parent: QWidget | None = None
+    ) -> None:
         title = f"Runs {first.number} and {second.number}"
         super().__init__("runPair", title, parent, help_page="window#the-list-of-runs")
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.take_size(960, 680)
-        left, right = _half(first), _half(second)
-        pair = PicturePair(left, right, automatic_of(left.image), self)
+        halves = left, right = _half(first, subject), _half(second, subject)
+        displays = _display(left.image, subject), _display(right.image, subject)
+        pair = PicturePair(left, right, displays, self)
+        view, look, images = subject.view, subject.view.look, pair.images
+        if isinstance(left.image, Volume):
+            images.view.arrange(enlarged=view.panes.enlarged)
+            images.view.choose_look(Look(look.projection, look.slices))
+            images.choose_plane(view.chosen_plane)
+            images.go_to(view.position)
+        files = {each.image.path or each.image for each in halves}
+        if subject.source is not None and files <= subject.moment.files:
+            kept = subject.regions.all
+            regions = Regions(lambda: kept, lambda *_: None, lambda: None)
+            images.add_regions(
+                RegionTool(regions, images.update_regions, lambda: None, images.in_view)
+            )
         in_column((pair, 1), close_box(self), of=self)
         pair.setFocus()
 
 
-def _half(run: Run) -> Half:
+def _half(run: Run, subject: Subject[Any, Any]) -> Half:
     assert run.result is not None
-    output, offset = run.result.output, offset_of(run.result.request)
+    request, output = run.result.request, run.result.output
+    name, offset = f"Run {run.number}", offset_of(request)
     if isinstance(output, Scan):
-        return Half(output.volumes[0], f"Run {run.number}", describe(run))
+        parts, front = request.scan.volumes, subject.part if subject.source is not None else None
+        volume = output.volumes[parts.index(front) if front in parts else 0]
+        several = len(parts) > 1
+        part = volume.title if several else volume.place
+        return Half(volume, name, ", ".join(filter(None, (name, part))), describe(run))
     assert isinstance(output, Image)
-    return Half(output, f"Run {run.number}", run.title, describe(run), offset)
+    return Half(output, name, run.title, describe(run), offset)
+
+
+def _display(image: Viewed, subject: Subject[Any, Any]) -> Display:
+    """Return how the main window draws an output of this kind, or the automatic display."""
+    displays = subject.view.displays
+    display, front = displays.of(PaneSide.OUTPUT), displays.image(PaneSide.OUTPUT)
+    if display is None:
+        display, front = displays.of(PaneSide.INPUT), displays.image(PaneSide.INPUT)
+    known = display is not None and front is not None and are_alike(front, image)
+    return display if known and display is not None else automatic_of(image)
 
 
 def describe(run: Run) -> str:

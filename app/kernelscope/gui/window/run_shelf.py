@@ -292,7 +292,8 @@ class RunShelf(QObject):
                 f"{first.size} and {second.size}."
             )
         else:
-            RunPair(first, second, self._frame).show()
+            subject = self._session.subject_of(first.result and first.result.request.source)
+            RunPair(first, second, subject, self._frame).show()
 
     def _on_chosen(self) -> None:
         runs = self._runs
