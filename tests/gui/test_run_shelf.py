@@ -22,7 +22,7 @@ from pytestqt.qtbot import QtBot
 from kernelscope.base.text import enumerated
 from kernelscope.engine.options import Device
 from kernelscope.engine.region import Region
-from kernelscope.gui.model.display import Arrangement, PaneSide
+from kernelscope.gui.model.display import Arrangement, Display, PaneSide
 from kernelscope.gui.model.figure import FigurePart
 from kernelscope.gui.model.freshness import Freshness
 from kernelscope.gui.model.ladder import RungPlace
@@ -210,7 +210,7 @@ def test_two_runs_of_a_volume_are_looked_at_as_in_the_window(
         run(qtbot, window)
     window.volumes.canvas.go_to((1, 2, 3))
     window.volumes.canvas.choose_plane(1)
-    view.choose(replace(view.display, low=100.0, high=900.0))
+    view.choose(Display(100, 900))
     view.choose_look(Look(Projection.MAXIMUM, 3))
     window.measuring.regions.add(Shape.RECTANGLE, ((1, 2), (5, 7)), 1)
     second, first = session.gallery
