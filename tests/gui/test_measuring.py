@@ -9,9 +9,16 @@ from pathlib import Path
 import numpy as np
 import pyqtgraph as pg
 import pytest
-from PySide6.QtCore import QEvent, QPointF, Qt
+from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QApplication, QCheckBox, QLabel, QLineEdit, QToolButton
+from PySide6.QtWidgets import (
+    QApplication,
+    QCheckBox,
+    QLabel,
+    QLineEdit,
+    QToolButton,
+    QTreeWidget,
+)
 from pytestqt.qtbot import QtBot
 
 from kernelscope.backends.cpu import CpuBackend
@@ -451,6 +458,26 @@ def test_a_line_is_made_and_changed_by_keys_and_typed(qtbot: QtBot, drawing: Mai
     assert child(drawing, WholeBox, "regionW").value() == 8
     names = child(drawing, ChoiceBox, "cnrRegion")
     assert [names.itemText(n) for n in range(names.count())] == ["none", "R2"]
+
+
+def test_controls_are_beside_the_table_where_there_is_room(
+    qtbot: QtBot, drawing: MainWindow
+) -> None:
+    """They took two rows over it, of whose width two thirds were empty."""
+    panel = drawing.measure
+    box, table = child(panel, ChoiceBox, "snrRegion"), child(panel, QTreeWidget, "measureTable")
+
+    def is_beside() -> bool:
+        left = box.mapTo(panel, QPoint(0, 0)).x()
+        return left > table.geometry().right() and box.isVisible()
+
+    drawing.resize(1600, 900)
+    draw(drawing, (0, 0), (4, 4))
+    figures(qtbot, drawing, 2)
+    qtbot.waitUntil(is_beside)
+    drawing.docks[DockName.MEASURE].setFloating(True)
+    drawing.docks[DockName.MEASURE].resize(600, 300)
+    qtbot.waitUntil(lambda: not is_beside() and box.isVisible())
 
 
 def test_a_chosen_background_comes_back_with_its_file(

@@ -8,8 +8,16 @@ from html import escape
 from typing import Any
 
 from PySide6.QtCore import QModelIndex, QSignalBlocker, Qt, Signal
-from PySide6.QtGui import QColor, QGuiApplication, QPalette, QShowEvent
-from PySide6.QtWidgets import QCheckBox, QLabel, QLineEdit, QMenu, QTreeWidgetItem, QWidget
+from PySide6.QtGui import QColor, QGuiApplication, QPalette, QResizeEvent, QShowEvent
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QGridLayout,
+    QLabel,
+    QLineEdit,
+    QMenu,
+    QTreeWidgetItem,
+    QWidget,
+)
 
 from kernelscope.gui.model.display import Units
 from kernelscope.gui.model.measurements import (
@@ -276,13 +284,47 @@ class MeasurePanel(QWidget):
         return FoldingRow(first, (*places, self._size), self, spacing=4)
 
     def _make_figures(self) -> QWidget:
-        """Return the table under its bar; the plot beside them is as high as both."""
+        """Return the table and its controls; the plot beside them is as high as both."""
         figures = QWidget(self)
-        noise = label_of("SNR &over", self._background), self._background, self._rician
-        contrast = label_of("CNR against", self._against), self._against
-        bar = FoldingRow((*noise, *contrast), (self._copy, self._save), figures, spacing=4)
-        in_column(bar, (self._table, 1), of=figures, margins=0, spacing=4)
+        groups = (
+            (label_of("SNR &over", self._background), self._background, self._rician),
+            (label_of("CNR against", self._against), self._against),
+            (self._copy, self._save),
+        )
+        self._groups = [QWidget(figures) for _ in groups]
+        for group, widgets in zip(self._groups, groups, strict=True):
+            in_row(*widgets, of=group, margins=0, spacing=4).addStretch(1)
+        self._grid = QGridLayout(figures)
+        self._grid.setContentsMargins(0, 0, 0, 0)
+        self._grid.setSpacing(4)
+        self._figures = figures
+        self._cells: tuple[tuple[int, int, int, int], ...] = ()
         return figures
+
+    def _arrange(self) -> None:
+        """Put the controls beside the table where it leaves room, or else over it."""
+        widths = [group.minimumSizeHint().width() + 4 for group in self._groups]
+        width = self._figures.width()
+        self._figures.setMinimumWidth(max(widths[0] + widths[1], widths[2]))
+        cells: tuple[tuple[int, int, int, int], ...]
+        if self._table.header().length() + 2 * self._table.frameWidth() + max(widths) <= width:
+            cells = (0, 1, 1, 1), (1, 1, 1, 1), (2, 1, 1, 1), (0, 0, 4, 1)
+        elif sum(widths) <= width:
+            cells = (0, 0, 1, 1), (0, 1, 1, 1), (0, 2, 1, 1), (3, 0, 1, 4)
+        else:
+            cells = (0, 0, 1, 1), (0, 1, 1, 1), (1, 0, 1, 2), (3, 0, 1, 4)
+        if cells == self._cells:
+            return
+        self._cells, table = cells, cells[-1]
+        for widget, cell in zip((*self._groups, self._table), cells, strict=True):
+            self._grid.addWidget(widget, *cell)
+        for line in range(4):
+            self._grid.setRowStretch(line, int(line == 3))
+            self._grid.setColumnStretch(line, int(line == (0 if table[2] > 1 else 3)))
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._arrange()
 
     def _make_box(self, name: str) -> WholeBox:
         box = dressed(WholeBox(self), f"region{name}")
@@ -441,6 +483,7 @@ class MeasurePanel(QWidget):
                 self._table.addTopLevelItem(item)
             if (again := self._table.topLevelItem(at)) is not None:
                 self._table.setCurrentItem(again)
+        self._arrange()
         self._copy.setEnabled(bool(self.rows))
         self._save.setEnabled(bool(self.rows))
         if self.regions.all:
