@@ -313,6 +313,59 @@ def test_clipping_does_not_hide_the_variance_of_light() -> None:
     assert found.slopes[0] == pytest.approx(1 / 20, rel=0.06)
 
 
+def cells(number: int, side: int = 256) -> Picture:
+    """Return round cells on a dark ground: 0.04 and up to 1, as a microscope blurs them."""
+    random, (y, x) = np.random.default_rng(number), np.indices((side, side))
+    made = np.zeros((side, side))
+    for _ in range(number):
+        (top, left), radius = random.uniform(0.1, 0.9, 2) * side, random.uniform(10, 18)
+        inside = (y - top) ** 2 + (x - left) ** 2 < radius**2
+        made = np.maximum(made, inside * random.uniform(0.5, 1))
+    return 0.04 + 0.96 * gaussian_filter(made, 1.2)[..., None]
+
+
+def counted(picture: Picture, photons: float, gain: float, offset: float, read: float) -> Picture:
+    """Return the levels of a camera: gain times photons and read-out, and an offset."""
+    random = np.random.default_rng(7)
+    electrons = random.poisson(picture * photons) + random.normal(0, read, picture.shape)
+    return np.clip(np.rint(electrons * gain + offset), 0, 65535).astype(np.uint16)
+
+
+@pytest.mark.parametrize(
+    ("number", "photons", "gain", "offset"),
+    [(20, 100, 3, 64), (8, 400, 3, 64), (12, 100, 0.5, 100), (12, 100, 1, 0)],
+)
+def test_noise_of_a_microscope_is_recognised_though_little_is_bright(
+    number: int, photons: float, gain: float, offset: float
+) -> None:
+    """A small part of the range is used, and a camera adds an offset."""
+    found = find_noise(counted(cells(number), photons, gain, offset, 2))
+    assert found.kind is NoiseKind.CAMERA
+    for part in (0.1, 0.5, 1):
+        variance = gain**2 * (photons * part + 4)
+        level = (gain * photons * part + offset) / 65535
+        model = found.slopes[0] * level + found.offsets[0]
+        assert model * 65535**2 == pytest.approx(variance, rel=0.25)
+
+
+def test_white_noise_is_not_sure_where_bright_parts_have_more() -> None:
+    """Few photons of few cells, beside the read-out: no line is near enough."""
+    found = find_noise(counted(cells(12), 20, 1, 0, 2))
+    assert (found.kind, found.sure) == (NoiseKind.WHITE, False)
+
+
+@pytest.mark.parametrize("factor", [4, 100])
+def test_the_range_of_the_type_does_not_matter(factor: int) -> None:
+    """Of two pictures, one with an offset; a hot pixel has nearly the highest level."""
+    for picture in (counted(cells(20), 100, 3, 64, 2), counted(clean("coins"), 100, 1, 0, 1)):
+        one, other = find_noise(picture), find_noise(picture * np.uint16(factor))
+        assert one.kind is other.kind is NoiseKind.CAMERA
+        assert other.sigma == pytest.approx(factor * one.sigma, rel=5e-3)
+        assert other.slopes == pytest.approx([factor * each for each in one.slopes], rel=5e-3)
+        picture[5, 5] = 65000
+        assert find_noise(picture).slopes == pytest.approx(one.slopes, rel=0.05)
+
+
 def test_channels_have_variances_of_their_own() -> None:
     noisy = np.concatenate(
         [
