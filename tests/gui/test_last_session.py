@@ -269,7 +269,7 @@ def test_order_front_and_notes_are_as_they_were(
     first.page.use_output()
     settle(qtbot, first)
     before = tiles(first)
-    states = ["an output saved", "output not saved", "has steps", "as opened", "output not saved"]
+    states = ["an output saved", "output not saved", "has steps", "as opened", "no whole output"]
     for tile, name, state in zip(before, names, states, strict=True):
         assert tile.startswith(name), tile
         assert f", {state}" in tile

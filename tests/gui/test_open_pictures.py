@@ -116,6 +116,9 @@ def test_the_strip_knows_what_was_saved(
         return [each.data(Qt.ItemDataRole.AccessibleTextRole).split(", ")[4] for each in tiles]
 
     assert said() == ["as opened"] * 2
+    window.session.subject.history.settle(window.session.require(), as_step=False)
+    window.open_pictures.show_strip()
+    assert said() == ["no whole output", "as opened"], "a part of it was seen at most"
     run(qtbot, window)
     qtbot.waitUntil(lambda: said() == ["output not saved", "as opened"])
     savable = window.session.subject.output()

@@ -426,6 +426,25 @@ def test_a_result_is_saved_under_the_name_of_its_file(title: str, name: str) -> 
     assert saved.name == name
 
 
+@pytest.mark.parametrize(
+    ("filters", "name"),
+    [
+        (("hot_pixels", "sliding_dct"), "raw16-hot_pixels-sliding_dct"),
+        (("median", "mean", "sobel", "negative"), "raw16-4_steps"),
+    ],
+)
+def test_the_name_of_a_file_has_all_steps(filters: tuple[str, ...], name: str) -> None:
+    """It had the last one alone before the form, or the one that the form edits."""
+    session = made()
+    first = Image.from_array(np.zeros((4, 5), np.uint8), "raw16.tif")
+    source = Image.from_array(np.ones((4, 5), np.uint8), "raw16.tif")
+    before = Request.create(first, filters[0])
+    session.pictures.push(Moment(source, "Use", steps=(before,)))
+    then = tuple(RunSettings(Step.create(each)) for each in filters[2:])
+    request = replace(Request.create(source, filters[1]), then=then)
+    assert session.pictures.savable(request, False)(source).name == name
+
+
 @pytest.mark.parametrize("dtype", [np.uint8, np.int16, np.float32])
 def test_slices_are_drawn_as_their_volume_is(dtype: type[np.generic]) -> None:
     session = made()

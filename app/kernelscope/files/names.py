@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from kernelscope.base.errors import ImageWriteError
@@ -13,6 +13,8 @@ from kernelscope.files.volumes import READABLE_VOLUMES, beside
 from kernelscope.files.volumes.volume_formats import ZARR
 from kernelscope.images.image import Image
 from kernelscope.images.volume import Volume
+
+_MOST_NAMED = 3  # steps that a file name has room for
 
 
 def targets_of(images: Sequence[Image | Volume], path: Path) -> list[Path]:
@@ -43,6 +45,12 @@ def with_suffix(path: Path, kind: Format, writable: tuple[Format, ...]) -> Path:
                 way += " File > Filter in Blocks writes OME-Zarr."
             raise ImageWriteError(f"{path.name}: {other.name} is not written here.", way)
     return path.with_name(path.name + kind.suffixes[0])
+
+
+def name_of_steps(filters: Iterable[str]) -> str:
+    """Return the part of a file name for the steps that made the file, by their filters."""
+    names = list(filters)
+    return "-".join(names) if len(names) <= _MOST_NAMED else f"{len(names)}_steps"
 
 
 def stem_of(image: Image | Volume) -> str:

@@ -181,7 +181,7 @@ def cross_of(tile: QRect) -> QRect:
     return place
 
 
-_STATES = "as opened", "output not saved", "has steps", "an output saved"
+_STATES = "as opened", "no whole output", "output not saved", "has steps", "an output saved"
 
 
 def _state(document: Document) -> str:

@@ -31,7 +31,7 @@ MOST_BYTES = 2 << 30
 
 MOST_CLOSED = 10  # pictures that can be opened again after they were closed
 
-SAVED = 3  # the state of a document of which an output was saved
+SAVED = 4  # the state of a document of which an output was saved
 
 Opened = Image | Scan
 
@@ -72,8 +72,8 @@ class Document:
     against: Against | None = None
     lost: str = ""  # the pictures that were dropped to save memory, in words
     state: int = 0
-    """The furthest that it came, also in the session before: 0 as it was opened, 1 with settings,
-    2 with steps, `SAVED`."""
+    """The furthest that it came, also in the session before: 0 as it was opened, 1 with settings
+    or a part of an output, 2 with an output, 3 with steps, `SAVED`."""
 
     @classmethod
     def of(cls, source: Opened, thumbnail: NDArray[np.uint8]) -> Document:
@@ -129,7 +129,8 @@ class Document:
         is_saved = any(each.source in saved for each in moments)
         settings = [self.settings, *(each.settings for each in moments)]
         left = any(each is not None for each in settings)
-        self.state = max(self.state, SAVED * is_saved, self.work, int(left))
+        work = self.work + 1 if self.work else int(left)
+        self.state = max(self.state, SAVED * is_saved, work)
 
     @property
     def can_sleep(self) -> bool:

@@ -23,7 +23,7 @@ from kernelscope.engine.request import Request, RunSettings, alike
 from kernelscope.engine.result import Judgement, Result
 from kernelscope.engine.stabilising import Sigmas
 from kernelscope.engine.step import Step
-from kernelscope.files.names import stem, stem_of, targets_of
+from kernelscope.files.names import name_of_steps, stem, stem_of, targets_of
 from kernelscope.gui.model.comparison import (
     Evaluation,
     Judged,
@@ -930,7 +930,10 @@ class Subject(Observed, Generic[Opened, Part]):
         - `every`: not only the component that is in front.
         """
         parts = slice(None) if every else slice(self.component, self.component + 1)
-        name = f"{stem_of(parts_of(request.source)[parts][0])}-{request.step.filter.id}"
+        before = self.moment.steps if request.source is self.source else ()
+        steps = [*(each.step for each in before), request.step, *(e.step for e in request.then)]
+        made = name_of_steps(each.filter.id for each in steps)
+        name = f"{stem_of(parts_of(request.source)[parts][0])}-{made}"
         sources = *(each.source for each in self.moment.steps), request.source
         return lambda output: Savable(parts_of(output)[parts], name, sources=sources)
 

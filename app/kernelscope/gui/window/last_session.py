@@ -51,7 +51,7 @@ class Kept(NamedTuple):
             for path, pipeline in self.steps.items()
         }
         content: dict[str, Any] = {"files": [str(each) for each in self.paths], "steps": steps}
-        content["states"] = {str(path): state for path, state in self.states.items()}
+        content["came"] = {str(path): state for path, state in self.states.items()}
         if self.front is not None:
             content["front"] = str(self.front)
         return json.dumps(content, ensure_ascii=False)
@@ -74,7 +74,7 @@ class Kept(NamedTuple):
                 steps[path] = Pipeline(tuple(each), int(kept["place"]))
         states: dict[Path, int] = {}
         with contextlib.suppress(ValueError, TypeError, LookupError):
-            known = ((path, int(content["states"].get(str(path), 0))) for path in found.paths)
+            known = ((path, int(content["came"].get(str(path), 0))) for path in found.paths)
             states = {path: min(state, SAVED) for path, state in known if state > 0}
         return found._replace(steps=steps, states=states)
 

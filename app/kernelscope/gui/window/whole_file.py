@@ -23,7 +23,7 @@ from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.request import RunSettings
 from kernelscope.engine.worker import Job
 from kernelscope.files.formats import Format
-from kernelscope.files.names import stem
+from kernelscope.files.names import name_of_steps, stem
 from kernelscope.files.pictures.tiff_description import OME_SUFFIXES
 from kernelscope.files.volumes.volume_formats import ZARR
 from kernelscope.gui.model.comparison import StepProgress
@@ -159,7 +159,7 @@ class WholeFile(QObject):
         kinds = (_ZARR, _TIFF) if is_zarr(path) else (_TIFF, _ZARR)
         is_ome = path.name.lower().endswith(OME_SUFFIXES)
         end = OME_SUFFIXES[0] if is_ome else kinds[0].suffixes[0]
-        name = f"{stem(path)}-{recipe.steps[-1].filter.id}{end}"
+        name = f"{stem(path)}-{name_of_steps(each.filter.id for each in recipe.steps)}{end}"
 
         def begin(target: Path) -> None:
             job = Job(partial(order, target, self._runner.tasks.costs), "blocks")
@@ -205,7 +205,8 @@ class WholeFile(QObject):
 
     def _save(self, filtered: FilteredFile) -> None:
         series, places = filtered.series, filtered.places
-        name = f"{stem(series.path)}-{filtered.steps[-1].step.filter.id}"
+        made = name_of_steps(each.step.filter.id for each in filtered.steps)
+        name = f"{stem(series.path)}-{made}"
         sources = [filtered.results[place].request.source for place in places]
         whole = series.counted(series.count) if len(places) < series.count else ""
         outputs, together = filtered.outputs(), filtered.is_block
