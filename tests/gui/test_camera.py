@@ -146,11 +146,11 @@ def test_the_picture_settles_in_its_views() -> None:
 
 def test_actual_size_is_one_pixel_of_the_screen() -> None:
     made = camera((50, 25), side=40, ratio=2, unit=0.5)
-    made.one_to_one({0: (20, 20)})
+    made.one_to_one({0: (20, 20)}, {})
     assert made.device_scale == 1
     assert camera(*PLANES).device_scale == 2
     larger = camera(*PLANES)
-    larger.one_to_one({0: (20, 20)})
+    larger.one_to_one({0: (20, 20)}, {})
     assert larger.scale == 2, "whole slices fit"
 
 

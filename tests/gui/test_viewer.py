@@ -28,7 +28,7 @@ from kernelscope.gui.viewer import marks
 from kernelscope.gui.viewer.layer import Layer
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.images.image import Image
-from tests.gui.helpers import Opener, child, load, press, run
+from tests.gui.helpers import Opener, child, hover, load, press, run
 from tests.gui.test_looking import colour, grey
 
 
@@ -78,6 +78,28 @@ def test_the_input_is_around_a_part_until_there_is_an_output(loaded: MainWindow)
     assert grey(view, 30, 20) == grey(pair.input.views[0], 30, 20)
     assert grey(view, 13, 6) == 7
     assert loaded.session.pictures.result is None
+
+
+@pytest.mark.parametrize("keys", ["Ctrl+1", "Ctrl++", "Ctrl+-"])
+def test_commands_magnify_about_the_pointer(
+    qtbot: QtBot, loaded: MainWindow, tmp_path: Path, keys: str
+) -> None:
+    """Actual size went to the middle of the picture, and not to the face under the pointer."""
+    Pillow.new("L", (4000, 3000)).save(tmp_path / "large.png")
+    load(qtbot, loaded, tmp_path / "large.png")
+    view = loaded.pictures.canvas.output.views[0]
+    loaded.pictures.canvas.look_at(QPointF(2000, 1500), 0.5)
+    at = QPointF(60.5, 50.5)
+    hover(view, view.to_scene(at))
+    before = view.to_units(at)
+    press(qtbot, loaded, keys)
+    after = view.to_units(at)
+    assert loaded.session.pictures.view.camera.scale != 0.5
+    assert (after - before).manhattanLength() < 4, "within the pixel under the pointer"
+    hover(view, None)
+    middle = loaded.session.pictures.view.camera.centre()
+    press(qtbot, loaded, keys)
+    assert loaded.session.pictures.view.camera.centre() == pytest.approx(middle)
 
 
 # --- arrangements ---

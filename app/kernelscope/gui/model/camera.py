@@ -138,14 +138,24 @@ class Camera:
     def zoom_about(self, notches: float, plane: int, fixed: Point) -> None:
         """Magnify as `zoom`; a point of one of the planes stays where it is."""
         _, after = self._after(notches)
+        self.zoom(notches, {plane: self._centre_about(plane, fixed, after)})
+
+    def one_to_one(self, points: Mapping[int, Point], fixed: Mapping[int, Point]) -> None:
+        """Show each pixel as one of the screen, or larger where whole slices fit then.
+
+        - `points`: they come to the middle.
+        - `fixed`: points that stay where they are, of other planes.
+        """
+        after = 1 / (self._unit * self._ratio)
+        about = {plane: self._centre_about(plane, each, after) for plane, each in fixed.items()}
+        self.look_at({**points, **about}, after)
+        self.settle()
+
+    def _centre_about(self, plane: int, fixed: Point, after: float) -> Point:
+        """Return the centre at another scale at which a point of a plane stays where it is."""
         share = self.scale / after
         x, y = (p - (p - c) * share for p, c in zip(fixed, self.centre(plane), strict=True))
-        self.zoom(notches, {plane: (x, y)})
-
-    def one_to_one(self, points: Mapping[int, Point]) -> None:
-        """Show each pixel as one of the screen, or larger where whole slices fit then."""
-        self.look_at(points, 1 / (self._unit * self._ratio))
-        self.settle()
+        return x, y
 
     def pan(self, plane: int, offset: Point) -> None:
         """Move by an offset in units; a point of the plane stays in the middle of the view."""

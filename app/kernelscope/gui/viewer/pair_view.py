@@ -579,6 +579,14 @@ class PairView(QWidget):
             return {}
         return values.middles(self.volume, self.view.planes, self.view.position)
 
+    @property
+    def _pointed(self) -> Point | None:
+        """The point of a picture under the pointer, about which commands magnify instead."""
+        if self.view.count > 1 or self.view.probe is None:
+            return None
+        column, row = self.view.probe[1]
+        return column + 0.5, row + 0.5
+
     def fitting_scale(self, image: Viewed) -> float:
         """Return the device pixels per pixel of a picture when it is fitted."""
         if isinstance(image, Volume) or not self.lay_out_camera():
@@ -591,17 +599,28 @@ class PairView(QWidget):
         self.apply_camera()
 
     def one_to_one(self) -> None:
-        self.view.camera.one_to_one(self._middles)
+        fixed = self._pointed
+        if fixed is None:
+            self.view.camera.one_to_one(self._middles, {})
+        else:
+            self.view.camera.one_to_one({}, {0: fixed})
         self.apply_camera()
 
     def zoom_in(self) -> None:
-        self.view.camera.zoom(1, self._middles)
+        self._zoom(1)
         self.apply_camera()
 
     def zoom_out(self) -> None:
-        self.view.camera.zoom(-1, self._middles)
+        self._zoom(-1)
         self.view.camera.settle()
         self.apply_camera()
+
+    def _zoom(self, notches: float) -> None:
+        fixed = self._pointed
+        if fixed is None:
+            self.view.camera.zoom(notches, self._middles)
+        else:
+            self.view.camera.zoom_about(notches, 0, fixed)
 
     def look_at(self, centre: QPointF, scale: float, number: int = 0) -> None:
         self.view.camera.look_at({number: (centre.x(), centre.y())}, scale)
