@@ -20,6 +20,7 @@ from kernelscope.filters.median.kernels import run_network
 from kernelscope.filters.shared.plain import rolled
 from tests.foreign import posix
 from tests.paths import ROOT
+from tests.scripts import run_python
 
 pytestmark = pytest.mark.slow
 
@@ -37,18 +38,9 @@ assert (output == 254).all()
 
 
 def python(code: str, **environment: str) -> None:
-    """Run `code` in a fresh interpreter, in which it must not fail."""
+    """Run `code` with a cache of its own."""
     settings = {key: value for key, value in os.environ.items() if key != "NUMBA_CACHE_DIR"}
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env=settings | environment,
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    run_python(code, env=settings | environment)
 
 
 def test_compiling_says_whether_that_is_new() -> None:

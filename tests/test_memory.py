@@ -23,6 +23,7 @@ from kernelscope.files import write_image
 from kernelscope.images.image import Image
 from tests.pairs import in_turn
 from tests.paths import ROOT
+from tests.scripts import run_python
 
 pytestmark = pytest.mark.slow
 
@@ -230,14 +231,8 @@ def test_the_compiler_gets_what_it_takes() -> None:
         "bound = memory.COMPILER_BYTES + memory.COMPILER_BYTES_A_CORE * (os.cpu_count() or 1)\n"
         "print(size() - before, bound)\n"
     )
-    run = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        env=os.environ | {"MALLOC_ARENA_MAX": "1"},
-    )
-    taken, bound = map(int, run.stdout.split())
+    printed = run_python(code, env=os.environ | {"MALLOC_ARENA_MAX": "1"})
+    taken, bound = map(int, printed.split())
     assert taken < bound
 
 
@@ -389,7 +384,4 @@ print((before - memory.resident()) >> 20)
 
 @pytest.mark.skipif(sys.platform != "linux", reason="glibc's allocator")
 def test_free_memory_below_a_block_in_use_is_given_back() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", _FREED], capture_output=True, text=True, check=True
-    )
-    assert int(done.stdout) > 50
+    assert int(run_python(_FREED)) > 50

@@ -18,12 +18,6 @@ from kernelscope.schema.parameters import ChoiceParameter
 from kernelscope.schema.samples import Kind
 
 
-def source_of(kind: Kind) -> Image | Scan:
-    if kind is Kind.VOLUME:
-        return Scan((Volume.from_array(np.ones((3, 6, 5), np.float32)),) * 2)
-    return Image.from_array(np.zeros((40, 50, 3), np.uint8))
-
-
 @pytest.mark.parametrize(
     "spec",
     [spec for kind in Kind for spec in filters.discover(kind).values() if spec.levels("gpu")],
@@ -31,7 +25,9 @@ def source_of(kind: Kind) -> Image | Scan:
 )
 def test_every_choice_can_be_looked_at_before_a_run(spec: FilterSpec) -> None:
     """The window's *View kernel* has a request only, without the estimates of a run."""
-    source = source_of(spec.kind)
+    source: Image | Scan = Image.from_array(np.zeros((40, 50, 3), np.uint8))
+    if spec.kind is Kind.VOLUME:
+        source = Scan((Volume.from_array(np.ones((3, 6, 5), np.float32)),) * 2)
     choices = [
         (parameter.name, choice.value)
         for parameter in spec.parameters

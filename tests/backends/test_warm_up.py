@@ -5,8 +5,6 @@ from __future__ import annotations
 import io
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 from unittest import mock
 
@@ -20,6 +18,7 @@ from kernelscope.base import jit
 from kernelscope.cli.main import main
 from kernelscope.filters.nlm import strength
 from kernelscope.images import reduction
+from tests.scripts import run_python
 
 
 def test_filters_in_use_come_first_with_all_their_types() -> None:
@@ -125,12 +124,5 @@ picture = Image.from_array(np.zeros((50, 60), np.uint8), "a")
 execute(Request.create(picture, "negative", device=Device.CPU), {"cpu": CpuBackend()})
 print("done", warm_up.is_done())
 """
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env={**os.environ, "XDG_CACHE_HOME": str(tmp_path), "NUMBA_CACHE_DIR": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines() == ["1 1", "0", "done True"]
+    env = {**os.environ, "XDG_CACHE_HOME": str(tmp_path), "NUMBA_CACHE_DIR": str(tmp_path)}
+    assert run_python(code, env=env).splitlines() == ["1 1", "0", "done True"]

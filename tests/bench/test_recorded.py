@@ -21,6 +21,8 @@ from kernelscope.engine.step import Step
 from kernelscope.images.image import Image
 from kernelscope.schema.borders import Border
 
+MEDIAN = Step.of_numbers("median", {"size": 3})
+
 
 def row(level: str = "tuned", *, size: int = 3, side: int = 512, **others: Any) -> Row:
     spec = filters.get("median")
@@ -73,14 +75,13 @@ def test_a_border_counts_less_than_a_mask() -> None:
 def test_pictures_of_as_many_channels_are_nearer() -> None:
     grey, colour = row(), row(channels=3)
     found = recorded(grey, colour)
-    step = Step.of_numbers("median", {"size": 3})
-    assert found.nearest(Wanted(step, (512, 512), 1))["tuned"].row is grey
-    assert found.nearest(Wanted(step, (512, 512), 3))["tuned"].row is colour
+    assert found.nearest(Wanted(MEDIAN, (512, 512), 1))["tuned"].row is grey
+    assert found.nearest(Wanted(MEDIAN, (512, 512), 3))["tuned"].row is colour
 
 
 def test_levels_come_from_one_setting_where_it_has_them() -> None:
     levels = [row(level, side=1024) for level in ("global", "shared", "tuned")]
-    wanted = Wanted(Step.of_numbers("median", {"size": 3}), (512, 512))
+    wanted = Wanted(MEDIAN, (512, 512))
     every = recorded(row("tuned", side=512), row("selection", side=4096), *levels)
     found = every.nearest(wanted)
     assert {figure.row.asked for figure in found.values()} == {(1024, 1024)}
@@ -95,9 +96,8 @@ def test_the_same_work_is_nearer_than_any_other() -> None:
     """Even with fewer levels and another size; a time of other work is of little use."""
     others = [row(level, size=5) for level in ("global", "shared", "texture", "tuned")]
     found = recorded(*others, row(side=4096), row(side=4096, channels=3))
-    step = Step.of_numbers("median", {"size": 3})
     grey, colour = (
-        found.nearest(Wanted(step, (512, 512), channels)).values() for channels in (1, 3)
+        found.nearest(Wanted(MEDIAN, (512, 512), channels)).values() for channels in (1, 3)
     )
     assert [(each.row.asked, each.row.channels) for each in grey] == [((4096, 4096), 1)]
     assert [(each.row.asked, each.row.channels) for each in colour] == [((4096, 4096), 3)]
@@ -124,8 +124,7 @@ def test_a_figure_is_described_by_its_mask_and_by_what_differs(
     changes: dict[str, Any], same: bool, text: str
 ) -> None:
     figure = RecordedTime(row(), "a card", "22 Nov 2026", Path("gpu.json"))
-    wanted = Wanted(Step.of_numbers("median", {"size": 3}), (512, 512))
-    wanted = replace(wanted, **changes)
+    wanted = replace(Wanted(MEDIAN, (512, 512)), **changes)
     assert wanted.is_done_by(figure) == same
     assert wanted.describe(figure) == text
 
@@ -168,15 +167,13 @@ def test_the_settings_of_other_filters(
     "others", [{"library": True}, {"gpus": 2}, {"block": (8, 8)}, {"seconds": (), "reason": "no"}]
 )
 def test_rows_that_are_no_plain_runs_of_a_level_are_left_out(others: dict[str, Any]) -> None:
-    step = Step.of_numbers("median", {"size": 3})
-    assert recorded(row(**others)).nearest(Wanted(step, (512, 512))) == {}
+    assert recorded(row(**others)).nearest(Wanted(MEDIAN, (512, 512))) == {}
 
 
 def test_figures_of_another_device_or_filter_are_not_shown() -> None:
     found = recorded(row(device="cpu"))
-    step = Step.of_numbers("median", {"size": 3})
-    assert found.nearest(Wanted(step, (512, 512), 1)) == {}
-    assert set(found.nearest(Wanted(step, (512, 512)), "cpu")) == {"tuned"}
+    assert found.nearest(Wanted(MEDIAN, (512, 512), 1)) == {}
+    assert set(found.nearest(Wanted(MEDIAN, (512, 512)), "cpu")) == {"tuned"}
     assert found.nearest(Wanted(Step.of_numbers("mean"), (512, 512)), "cpu") == {}
 
 

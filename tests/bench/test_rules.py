@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import pytest
 
 from kernelscope.bench import rules
 from kernelscope.bench.rules import Load
+from tests.scripts import run_python
 
 
 def test_the_last_cache_is_the_largest(tmp_path: Path) -> None:
@@ -54,7 +54,7 @@ def test_unknown_load(
 def test_another_program_is_seen() -> None:
     load = Load()
     busy = "import time; end = time.perf_counter() + 0.7\nwhile time.perf_counter() < end: pass"
-    subprocess.run([sys.executable, "-c", busy], check=True)
+    run_python(busy)
     others = load.others()
     assert others is not None
     assert others > 0.4

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from typing import Any
 
 import pytest
@@ -15,11 +13,12 @@ from kernelscope.backends.cuda.compiler import Nvrtc
 from kernelscope.backends.cuda.sources import read_source
 from kernelscope.base import machine
 from kernelscope.base.errors import AppError
-from kernelscope.base.paths import KERNELS, RESOURCES
+from kernelscope.base.paths import KERNELS
 from kernelscope.cli.common import every_filter, open_backends
 from kernelscope.schema.filter import FilterSpec
 from kernelscope.teach.manual import filter_name
 from tests.cli.running import refused, run
+from tests.scripts import run_python
 
 WITH_KERNELS = [spec for spec in every_filter().values() if spec.levels("gpu")]
 
@@ -161,14 +160,7 @@ def test_neither_window_nor_pycuda_is_loaded() -> None:
         "main(['kernel', 'mean', '--arch', 'sm_90', '--report-only']);"
         "print(sorted({'PySide6', 'pycuda'} & set(sys.modules)))"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=RESOURCES.parent / "app",
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout.splitlines()[-1] == "[]"
+    assert run_python(code).splitlines()[-1] == "[]"
 
 
 def test_info_for_programs() -> None:

@@ -38,6 +38,7 @@ from tests.cli.running import refused, run
 from tests.oracle import to_dtype, windows
 from tests.paths import ROOT
 from tests.patience import PATIENCE
+from tests.scripts import run_python
 
 SPECS = list(filters.discover().values())
 
@@ -412,9 +413,7 @@ def test_numpy_has_no_threads_of_its_own() -> None:
         "print(len(os.listdir('/proc/self/task')))\n"
     )
     environment = {k: v for k, v in os.environ.items() if k != "OPENBLAS_NUM_THREADS"}
-    command = [sys.executable, "-c", code]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    assert done.stdout.split()[-1] == "1"
+    assert run_python(code, env=environment).split()[-1] == "1"
 
 
 @pytest.mark.slow
@@ -425,8 +424,7 @@ def test_a_wrong_value_is_refused_without_loading_devices() -> None:
         "slow = {'numba', 'PIL', 'importlib.metadata', 'kernelscope.backends'}; "
         "print(status, sorted(slow & sys.modules.keys()))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "1 []\n"
+    assert run_python(code) == "1 []\n"
 
 
 # Everything else that can happen ------------------------------------------------------

@@ -7,7 +7,6 @@ import gzip
 import io
 import lzma
 import struct
-import subprocess
 import sys
 import time
 import zlib
@@ -41,6 +40,7 @@ from tests.files.makers import png_chunk, png_header
 from tests.files.test_volumes_dicom import encapsulate
 from tests.files.test_volumes_dicom import write as write_slice
 from tests.foreign import posix
+from tests.scripts import run_python
 
 
 def nifti(*sides: int) -> bytes:
@@ -370,10 +370,7 @@ def test_memory_is_bound_by_what_the_header_declares(tmp_path: Path) -> None:
     write_slice(tmp_path / "good.dcm", np.zeros((9, 9), np.uint8), 0)
     (tmp_path / "good.nii").write_bytes(nifti(2, 2, 2) + bytes(8))
     named = bombs(tmp_path)
-    done = subprocess.run(
-        [sys.executable, "-c", CHILD, tmp_path, *named], capture_output=True, text=True, check=True
-    )
-    rows = [line.split("|") for line in done.stdout.splitlines()]
+    rows = [line.split("|") for line in run_python(CHILD, tmp_path, *named).splitlines()]
     assert [name for name, *_ in rows] == [path.name for path in named]
     assert [row for row in rows if int(row[2]) > MOST_MEMORY] == []
     # PNG, too: rows beyond those of the header are left aside.

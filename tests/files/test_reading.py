@@ -7,7 +7,6 @@ import gc
 import logging
 import os
 import struct
-import subprocess
 import sys
 import zlib
 from pathlib import Path
@@ -24,6 +23,7 @@ from kernelscope.base.installed import pip_command
 from kernelscope.files import READABLE, read_image
 from kernelscope.files.formats import MAX_PIXELS, Unreadable, check_size, damage_explained
 from tests.files.makers import claims, healthy, png_chunk, png_header
+from tests.scripts import run_python
 
 SHAPE = (11, 13)
 
@@ -419,7 +419,7 @@ for path in sys.argv[1:]:
 grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
 assert grown < 50_000, grown
 """
-        subprocess.run([sys.executable, "-c", code, *paths], check=True)
+        run_python(code, *paths)
 
 
 class TestDamage:
@@ -464,7 +464,7 @@ def test_importing_is_cheap():
         "import sys, kernelscope.files;"
         "assert not {'PIL', 'tifffile', 'imagecodecs'} & sys.modules.keys()"
     )
-    subprocess.run([sys.executable, "-c", code], check=True)
+    run_python(code)
 
 
 @pytest.mark.parametrize(

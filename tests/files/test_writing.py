@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -24,6 +23,7 @@ from kernelscope.files.volumes import write_volume
 from kernelscope.images.volume import Volume
 from tests.files.makers import picture
 from tests.pairs import in_turn
+from tests.scripts import run_python
 
 SHAPE = (11, 13)
 DTYPES = (np.uint8, np.uint16, np.float32)
@@ -332,7 +332,7 @@ for path in sys.argv[1:]:
     else:
         raise AssertionError(f"{path} was written")
 """
-        subprocess.run([sys.executable, "-B", "-c", code, *map(str, olds)], check=True)
+        run_python(code, *olds)
         assert {old.read_bytes() for old in olds} == {b"the old file"}
         assert sorted(tmp_path.iterdir()) == sorted(olds)
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import functools
 import os
-import subprocess
-import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -25,6 +23,7 @@ from kernelscope.schema.borders import Border
 from kernelscope.schema.levels import SERIAL
 from tests.filters import apply
 from tests.oracle import WHITES, windows
+from tests.scripts import run_python
 from tests.test_jit import can_run_baseline
 
 CASES: list[dict[str, Any]] = [
@@ -128,9 +127,8 @@ def test_processors_without_tables_in_registers_have_the_same_bytes() -> None:
         "print(apply(SPEC, BYTES, {'size': 5}).tobytes().hex())"
     )
     older = {"NUMBA_CPU_NAME": BASELINE, "NUMBA_CPU_FEATURES": ""}
-    command, environment = [sys.executable, "-c", code], {**os.environ, **older}
-    made = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    assert bytes.fromhex(made.stdout) == apply(SPEC, BYTES, {"size": 5}, level=SERIAL.id).tobytes()
+    made = run_python(code, env={**os.environ, **older})
+    assert bytes.fromhex(made) == apply(SPEC, BYTES, {"size": 5}, level=SERIAL.id).tobytes()
 
 
 def test_an_edge_stays_and_noise_goes() -> None:

@@ -6,8 +6,6 @@ import inspect
 import os
 import pickle
 import re
-import subprocess
-import sys
 import threading
 import typing
 from collections.abc import Callable
@@ -28,7 +26,7 @@ from kernelscope.schema.samples import Kind
 from tests.library.test_functions import function, picture
 from tests.paths import ROOT
 from tests.patience import PATIENCE
-from tests.scripts import load_script
+from tests.scripts import load_script, run_python
 
 generate = load_script(ROOT / ".ci" / "generate.py")
 
@@ -104,20 +102,7 @@ def test_a_forked_process_filters() -> None:
         "    os._exit(0 if same and (ks.negative(image) == 65535 - image).all() else 3)\n"
         "print(os.waitpid(child, 0)[1])\n"
     )
-    assert run_python(code) == "0"
-
-
-def run_python(code: str, *options: str) -> str:
-    done = subprocess.run(
-        [sys.executable, *options, "-c", code],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=PATIENCE * 4,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip()
+    assert run_python(code) == "0\n"
 
 
 # The module ---------------------------------------------------------------------------
@@ -131,7 +116,7 @@ def test_import_is_light() -> None:
         "import kernelscope\n"
         "print(len(set(sys.modules) - before), 'numpy' in sys.modules)"
     )
-    assert run_python(code) == "1 False"
+    assert run_python(code) == "1 False\n"
 
 
 def test_the_first_function_imports_no_compiler_and_no_window() -> None:
@@ -141,7 +126,7 @@ def test_the_first_function_imports_no_compiler_and_no_window() -> None:
         "heavy = {'numba', 'PySide6', 'pycuda', 'PIL', 'tifffile', 'scipy', 'cv2', 'nibabel'}\n"
         "print(sorted(heavy & set(sys.modules)), len(sys.modules) < 700)"
     )
-    assert run_python(code) == "[] True"
+    assert run_python(code) == "[] True\n"
 
 
 @pytest.mark.slow

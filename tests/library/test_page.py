@@ -9,7 +9,6 @@ import re
 import shlex
 import shutil
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -87,11 +86,6 @@ def test_both_ways_of_the_gallery_have_the_effect_that_it_shows(
     np.testing.assert_array_equal(read(target), result)
 
 
-def notebook_runner() -> ModuleType:
-    """Return the script that stores the outputs."""
-    return load_script(RESOURCES / "make_notebook.py")
-
-
 def pixels(data: dict[str, str]) -> NDArray[np.int16]:
     with Image.open(io.BytesIO(base64.b64decode(data["image/png"]))) as picture:
         return np.asarray(picture).astype(np.int16)
@@ -100,7 +94,7 @@ def pixels(data: dict[str, str]) -> NDArray[np.int16]:
 @pytest.mark.slow
 def test_notebook_has_the_outputs_of_its_code() -> None:
     """If not: python resources/make_notebook.py."""
-    runner = notebook_runner()
+    runner = load_script(RESOURCES / "make_notebook.py")
     notebook = runner.read()
     stored = [cell["outputs"] for cell in notebook["cells"] if cell["cell_type"] == "code"]
     assert len(stored) > 5

@@ -31,6 +31,7 @@ from kernelscope.schema.borders import Border
 from kernelscope.schema.filter import Cpu, FilterSpec
 from kernelscope.schema.levels import PARALLEL, Level
 from tests.pairs import all_pairs
+from tests.scripts import run_python
 
 SHAPES = ((20, 33), (20, 33, 1), (20, 33, 3), (70, 80))
 TYPES = ("uint8", "uint16", "float32")
@@ -306,10 +307,7 @@ def test_nothing_is_imported_that_a_first_call_does_not_need() -> None:
         "import sys, numpy, kernelscope; kernelscope.median(numpy.zeros((64, 64), 'u1'));"
         "print(*sorted(name for name in sys.modules if name.startswith('kernelscope.')))"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
-    )
-    loaded = set(done.stdout.split())
+    loaded = set(run_python(program).split())
     assert "kernelscope.filters.median" in loaded
     for name in ("backends.cuda", "files", "engine.run", "filters.nlm", "library.session"):
         assert f"kernelscope.{name}" not in loaded

@@ -16,6 +16,7 @@ import pytest
 from kernelscope.backends.cuda.sources import source_files
 from kernelscope.base.paths import KERNELS
 from tests.paths import ROOT
+from tests.scripts import run_python
 
 pytestmark = pytest.mark.slow
 
@@ -58,14 +59,8 @@ def test_start_up_stays_light(code: str) -> None:
     """The window must not wait for heavy imports before it can show itself."""
     heavy = {"numba", "PySide6", "PIL", "tifffile", "imagecodecs", "scipy", "cv2"}
     heavy |= {"nibabel", "pydicom"}
-    done = subprocess.run(
-        [sys.executable, "-c", f"{code}; import sys; print(sorted({heavy} & set(sys.modules)))"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout.splitlines()[-1] == "[]"
+    printed = run_python(f"{code}; import sys; print(sorted({heavy} & set(sys.modules)))")
+    assert printed.splitlines()[-1] == "[]"
 
 
 def test_only_the_cuda_backend_mentions_pycuda() -> None:
