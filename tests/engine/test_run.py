@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import cast
 
 import numpy as np
@@ -12,6 +13,7 @@ from kernelscope.base.errors import Cancelled, DeviceUnavailable, InvalidParamet
 from kernelscope.engine.context import RunLog
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.options import Device
+from kernelscope.engine.region import Region
 from kernelscope.engine.request import Request
 from kernelscope.engine.run import execute
 from kernelscope.engine.timing import Stage
@@ -26,6 +28,29 @@ def machine(gpu: bool, gpu_levels=GPU_LEVELS) -> dict[str, FakeBackend]:
         "gpu": FakeBackend("gpu", available=gpu, levels=gpu_levels),
         "cpu": FakeBackend("cpu"),
     }
+
+
+@pytest.mark.parametrize("of_part", [False, True])
+def test_mended_samples_are_counted(backends: dict[str, CpuBackend], of_part: bool) -> None:
+    """*Contrast* could not be set by sight: neither window nor command line said what it found."""
+    pixels = np.full((40, 50, 3), 90, np.uint8)
+    pixels[::2] += 1
+    pixels[8, 9] = 255
+    pixels[20, 30, 1] = 0
+    image = Image.from_array(pixels, "photo")
+    wanted = Request.create(image, "hot_pixels")
+    if of_part:
+        wanted = replace(wanted, region=Region(15, 5, 20, 40), live=True)
+    result = execute(wanted, backends)
+    text = "1 sample in this part" if of_part else "4 samples"
+    assert f"Hot pixels: mended {text}." in result.notices
+    assert result.caption == f"Hot pixels · {1 if of_part else 4} mended · CPU parallel"
+    assert execute(Request.create(image, "mean"), backends).mended is None
+    nothing = Image.from_array(pixels[:7], "top")
+    found = execute(Request.create(nothing, "hot_pixels"), backends)
+    assert "Hot pixels: mended no sample." in found.notices
+    grey = execute(Request.create(image, "hot_pixels", grey=True), backends)
+    assert grey.mended == 2
 
 
 @pytest.mark.parametrize("gpu", [False, True])

@@ -53,6 +53,7 @@ class Result:
     median repeat."""
     correlation: float | None = None
     """Of neighbours in the part that a denoiser removed: near 0 if that was white noise alone."""
+    mended: int | None = None  # samples that a remedy for hot pixels changed
     parts: tuple[Result, ...] = ()  # the result of each step, where a request has several
     uncompiled: bool = False  # NumPy computed it: the code of the filter is still being compiled
 
@@ -110,8 +111,9 @@ class Result:
         """Return ``NLM · σ 0.0588 · CPU parallel``: the settings that have not their defaults."""
         if self.parts:
             return f"{' ▸ '.join(part.name for part in self.parts)} · {self.where}"
-        unusual = (chip.text for chip in self.chips if not chip.usual)
-        return " · ".join((self.name, *unusual, self.where))
+        unusual = [chip.text for chip in self.chips if not chip.usual]
+        mended = [] if self.mended is None else [f"{self.mended} mended"]
+        return " · ".join((self.name, *unusual, *mended, self.where))
 
     @property
     def requests(self) -> tuple[Request, ...]:

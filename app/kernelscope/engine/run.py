@@ -28,7 +28,13 @@ from kernelscope.engine.backend import Backend
 from kernelscope.engine.context import RunContext, RunLog
 from kernelscope.engine.control import CancelToken, Progress, no_progress
 from kernelscope.engine.costs import Costs
-from kernelscope.engine.cropping import check_box, execute_region, filter_area, resolved_for
+from kernelscope.engine.cropping import (
+    check_box,
+    count_mended,
+    execute_region,
+    filter_area,
+    resolved_for,
+)
 from kernelscope.engine.options import Device
 from kernelscope.engine.region import Region
 from kernelscope.engine.request import Request
@@ -186,6 +192,7 @@ def _run(
         correlation=correlation,
         uncompiled=log.uncompiled,
     )
+    result = count_mended(result)
     if result.is_emulated and logged:
         _logger.info("Done: emulated on the processor, not timed")
     elif logged:
