@@ -350,7 +350,7 @@ def test_noise_of_a_microscope_is_recognised_though_little_is_bright(
 
 def test_white_noise_is_not_sure_where_bright_parts_have_more() -> None:
     """Few photons of few cells, beside the read-out: no line is near enough."""
-    found = find_noise(counted(cells(12), 20, 1, 0, 2))
+    found = find_noise(counted(cells(8), 20, 1, 0, 2))
     assert (found.kind, found.sure) == (NoiseKind.WHITE, False)
 
 
