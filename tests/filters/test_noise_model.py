@@ -410,6 +410,8 @@ def test_the_line_names_kind_numbers_and_certainty() -> None:
     assert found == f"white noise: sigma 10 % of the range, not sure: {way_out}"
     assert NOISE_STEPS.describe(model, "auto", 255) == model.describe(255), "a line of levels"
     assert NOISE_STEPS.describe(grey, "white", 255) == ""
+    weak = NoiseModel(NoiseKind.WHITE, (8.5 / 65535,))
+    assert NOISE_STEPS.describe(weak, "auto", 65535) == "white noise: sigma 8.5 levels, sure"
     unequal = NoiseModel(NoiseKind.CORRELATED, (0.1, 0.2))
     assert unequal.describe(1) == "correlated noise: sigma 0.1; 0.2, sure"
 

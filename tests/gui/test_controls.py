@@ -630,6 +630,21 @@ def test_values_over_powers_of_ten_go_by_factors(qtbot: QtBot) -> None:
     assert editor.value() == 1.0
 
 
+def test_the_slider_reaches_a_small_value_that_is_there(qtbot: QtBot) -> None:
+    """Noise of 8.5 of 65535 levels is 0.013 % of them, and the usual range begins at 0.1 %."""
+    (parameter,) = (p for p in filters.get("nlm").parameters if p.name == "sigma")
+    assert isinstance(parameter, FloatParameter)
+    editor = NumberEditor(parameter)
+    qtbot.addWidget(editor)
+    slider = editor.findChild(Slider)
+    editor.set_value(0.013)
+    assert slider.value() > 0
+    slider.setValue(0)
+    assert editor.value() == 0.01
+    slider.setValue(slider.maximum())
+    assert editor.value() == 50
+
+
 def test_a_choice_that_is_too_long_ends_in_dots(qtbot: QtBot) -> None:
     box = ChoiceBox()
     qtbot.addWidget(box)

@@ -480,15 +480,19 @@ def _steps(
 
 
 def _describe(model: NoiseModel, noise: str, white: float) -> str:
-    """Return the noise that was found: sigma in percent of white, as it is set."""
+    """Return the noise that was found: sigma in percent of white, as it is set.
+
+    It is in levels where it is a small share of many.
+    """
     if noise != "auto":
         return ""
-    return (
-        model.describe(white)
-        if model.kind is NoiseKind.CAMERA
-        else model.describe(100, " % of the range")
-    )
+    if model.kind is NoiseKind.CAMERA:
+        return model.describe(white)
+    is_small = white > 255 and 0 < model.sigma < _SMALL_SHARE
+    return model.describe(white, " levels") if is_small else model.describe(100, " % of the range")
 
+
+_SMALL_SHARE = 1e-3  # of white: the slider for sigma begins there
 
 NOISE_STEPS = NoiseChoice(
     parameter="noise",

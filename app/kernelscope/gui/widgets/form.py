@@ -219,6 +219,8 @@ class NumberEditor(QWidget):
     def _move_slider(self) -> None:
         value = self._box.value()
         if self._geometric:
+            if 0 < value < self._low:  # noise of a few of 65535 levels
+                self._low = 10.0 ** math.floor(math.log10(value))
             share = math.log(max(value, self._low) / self._low) / math.log(self._high / self._low)
         else:
             share = (value - self._low) / (self._high - self._low)
