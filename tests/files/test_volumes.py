@@ -351,7 +351,7 @@ class TestOtherFormats:
 
     def test_scaled_values_are_saved_as_they_are(self, tmp_path):
         volume = Volume.from_array(voxels(np.int16), slope=0.3)
-        for name in ("a.npy", "a.tif"):
+        for name in ("a.npy", "a.tif", "a.nii"):
             again = read_volume(write_volume(volume, tmp_path / name))
             np.testing.assert_array_equal(again.voxels, volume.voxels)
 
