@@ -470,7 +470,7 @@ def test_a_pin_stays_when_another_filter_is_chosen(qtbot: QtBot, real: MainWindo
     qtbot.waitUntil(lambda: "Mean" in sheet.tiles[0].caption)
     _settled(qtbot, sheet)
     captions = [tile.caption for tile in sheet.tiles]
-    assert captions[:2] == ["Mean: Mask size 3 px", "Mean: Mask size 5 px"]
+    assert captions[:2] == ["Mean: mask size 3 px", "Mean: mask size 5 px"]
     pinned = sheet.tiles[8]
     assert pinned.caption == "Sliding DCT: σ 5 %, noise white, strength 140 %"
     assert pinned.marks == {"pinned"}
@@ -486,19 +486,19 @@ def test_a_pin_stays_when_another_filter_is_chosen(qtbot: QtBot, real: MainWindo
     QTest.keyClick(sheet.tiles[0], Qt.Key.Key_P)
     qtbot.mouseClick(sheet.swipe_button, Qt.MouseButton.LeftButton)
     swipe = child(sheet, QDialog, "sheetSwipe")
-    assert swipe.windowTitle() == f"{pinned.caption} and Mean: Mask size 3 px"
+    assert swipe.windowTitle() == f"{pinned.caption} and Mean: mask size 3 px"
     qtbot.mouseClick(pinned, Qt.MouseButton.LeftButton)
     assert real.session.filter_id == "sliding_dct"
     assert {**real.session.values.numbers, **values} == real.session.values.numbers
-    qtbot.waitUntil(lambda: sheet.tiles[0].caption.startswith("Sliding DCT: Strength"))
+    qtbot.waitUntil(lambda: sheet.tiles[0].caption.startswith("Sliding DCT: strength"))
     _settled(qtbot, sheet)
     assert [tile.caption for tile in sheet.tiles if "current" in tile.marks] == [
-        "Sliding DCT: Strength 140 %"
+        "Sliding DCT: strength 140 %"
     ]
-    pins = ["Mean", "Sliding DCT: Strength 140 %"]
+    pins = ["Mean", "Sliding DCT: strength 140 %"]
     assert sorted(tile.caption for tile in sheet.tiles if "pinned" in tile.marks) == pins
     real.session.set_values("sliding_dct", {"sigma": 9.0})
-    qtbot.waitUntil(lambda: "Sliding DCT: Noise sigma 5 %" in [t.caption for t in sheet.tiles])
+    qtbot.waitUntil(lambda: "Sliding DCT: noise sigma 5 %" in [t.caption for t in sheet.tiles])
     _settled(qtbot, sheet)
     (pinned,) = (tile for tile in sheet.tiles if "sigma" in tile.caption)
     qtbot.mouseClick(pinned, Qt.MouseButton.LeftButton)

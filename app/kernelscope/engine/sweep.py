@@ -133,8 +133,12 @@ def with_pins(cells: list[Variant], pins: Sequence[Variant], request: Request) -
     filters = [spec if each.request is None else each.request.step.filter for each in found]
     if len(set(map(id, filters))) == 1 or len(set(map(id, filters[:left]))) > 1:
         return found
+
+    def named(caption: str) -> str:
+        return f"{request.step.name}: {caption[:1].lower()}{caption[1:]}"  # as `_caption` has them
+
     return [
-        replace(each, caption=f"{request.step.name}: {each.caption}") if of is spec else each
+        replace(each, caption=named(each.caption)) if of is spec else each
         for each, of in zip(found, filters, strict=True)
     ]
 
