@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pyqtgraph as pg
 import pytest
+import tifffile
 from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import (
@@ -27,8 +28,9 @@ from kernelscope.engine.run import execute
 from kernelscope.gui.docks.measure_panel import ProfileView
 from kernelscope.gui.model.display import Units
 from kernelscope.gui.model.documents import Document
-from kernelscope.gui.model.measurements import Profile, ProfiledPicture, profile
-from kernelscope.gui.model.regions import Interest, Shape
+from kernelscope.gui.model.figure import FigurePart
+from kernelscope.gui.model.measurements import Profile, ProfiledPicture, as_csv, profile
+from kernelscope.gui.model.regions import Against, Interest, Shape
 from kernelscope.gui.widgets.controls import ChoiceBox, WholeBox
 from kernelscope.gui.widgets.parts import ElidedLabel
 from kernelscope.gui.window.dock_list import DockName
@@ -182,6 +184,40 @@ def test_a_rectangle_is_drawn_and_measured_in_input_and_output(
     assert source[8] == "∞ dB"
     assert output[8].endswith(" dB")
     assert output[8] != "∞ dB"
+
+
+def test_pixels_of_a_known_size_have_a_scale_bar_and_regions_an_area(
+    qtbot: QtBot, window: MainWindow, tmp_path: Path
+) -> None:
+    """As voxels do; the resolution of a photograph is that of its print."""
+    array = np.arange(32 * 48, dtype=np.uint16).reshape(32, 48)
+    photograph, plane = tmp_path / "print.tif", tmp_path / "plane.tif"
+    tifffile.imwrite(photograph, array, resolution=(300, 300), resolutionunit="inch")
+    size = 1 / 0.325, 1 / 0.325
+    tifffile.imwrite(plane, array, imagej=True, resolution=size, metadata={"unit": "um"})
+    load(qtbot, window, photograph)
+    bar, view = window.actions_["scaleBar"], window.pictures.canvas.input.views[0]
+    assert not bar.isEnabled()
+    assert not view.unit
+    assert window.session.subject.part.describe() == "print.tif, 48×32, grey, 16 bit"
+    load(qtbot, window, plane)
+    assert bar.isEnabled()
+    assert view.unit == pytest.approx(0.000325)
+    part = window.session.subject.part
+    assert part.describe() == "plane.tif, 48×32, grey, 16 bit, 0.325×0.325 µm"
+    run(qtbot, window)
+    press(qtbot, window, "Ctrl+Alt+R")
+    draw(window, (4, 2), (10, 7))
+    figures(qtbot, window, 2)
+    rows = window.measure.rows
+    assert [row.area for row in rows] == pytest.approx([30 * 0.325**2] * 2)
+    table = as_csv(rows, Units.STORED, Against())
+    assert table.splitlines()[0].endswith(",area,area unit")
+    assert table.splitlines()[1].endswith(",µm²")
+    assert window.session.subject.size_of(chosen(window)) == "1.95 × 1.625 µm"
+    figure = window.session.subject.figure()(None, FigurePart.WHOLE)
+    assert figure.unit == "mm"
+    assert figure.pictures[0].width == pytest.approx(48 * 0.000325)
 
 
 def test_a_polygon_is_drawn_corner_by_corner(qtbot: QtBot, drawing: MainWindow) -> None:

@@ -457,7 +457,7 @@ def test_a_scale_bar_has_its_length_at_every_magnification(viewer: PairView) -> 
     voxels = np.full((20, 60, 80), 10, np.uint8)
     spacing = (0.0005, 0.0002, 0.0002)
     show_input(viewer, Volume.from_array(voxels, spacing=spacing, stated="yx"))
-    assert [view.has_scale_bar for view in viewer.input.views] == [True, False, False]
+    assert [view.unit for view in viewer.input.views] == [1.0, 0.0, 0.0]
     show_input(viewer, Volume.from_array(voxels, spacing=spacing))
     viewer.choose_plane(0)
     viewer.view.choose(Display(0, 255))
@@ -477,4 +477,4 @@ def test_a_scale_bar_has_its_length_at_every_magnification(viewer: PairView) -> 
             viewer.zoom_in()
     assert lengths[0] > lengths[2]
     viewer.view.arrange(scale_bar=False)
-    assert not view.has_scale_bar
+    assert not view.unit

@@ -42,6 +42,7 @@ class Head:
     stated: str = "zyx"  # the axes of which it is not a guess, as in `Volume`
     profile: bytes = b""  # ICC profile of a picture; empty without one
     resolution: tuple[float, float] | None = None  # pixels per inch along x and y
+    measured: bool = False  # as in `Metadata`
     notices: tuple[str, ...] = ()  # decisions of the reader, for the user to know
     channels: tuple[Channel, ...] = ()
     """Those of a microscope, in the order of the samples; empty if unknown."""

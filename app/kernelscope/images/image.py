@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from kernelscope.base.errors import InvalidImage, InvalidParameter, NotANumber
 from kernelscope.base.parallel import in_parts
 from kernelscope.base.text import printable
+from kernelscope.images.lengths import in_words
 from kernelscope.images.source import UNKNOWN_CHANNEL, Channel, fingerprint
 from kernelscope.schema.samples import UNIT, Kind, Levels, colour_count, levels_of
 
@@ -26,6 +27,10 @@ MAX_SAMPLES = 2**31
 
 
 MM_PER_INCH = 25.4
+
+MICROSCOPE = 0.0025
+"""Millimetres, at most, of pixels that are those of a microscope in any file: film scanners
+have 7200 dpi, 3.5 µm."""
 
 
 class Coding(NamedTuple):
@@ -50,6 +55,9 @@ class Metadata:
     xmp: bytes = b""  # XMP packet as the file has it: ratings, keywords, rights, and its size
     wide: bool = False
     """The file has 64-bit floats, and so do results; samples are those of 32 bits."""
+    measured: bool = False
+    """The resolution is stated as the size of a pixel in what is seen: of a specimen, not of
+    paper."""
     jpeg: Coding | None = None  # of a JPEG; results that are saved as such are coded alike
 
     @property
@@ -59,6 +67,14 @@ class Metadata:
             return {}
         x, y = self.resolution
         return {"y": MM_PER_INCH / y, "x": MM_PER_INCH / x}
+
+    @property
+    def pixel_size(self) -> tuple[float, float] | None:
+        """The width and height of a pixel in millimetres of what is seen; None if unknown."""
+        steps = self.steps
+        if not steps or not (self.measured or max(steps.values()) < MICROSCOPE):
+            return None
+        return steps["x"], steps["y"]
 
 
 NOTHING = Metadata()  # metadata of pictures that were computed, pasted, or saved without any
@@ -226,7 +242,8 @@ class Image:
         return f"{model}, {depth[self.pixels.dtype.itemsize]}"
 
     def describe(self) -> str:
-        return f"{self.title}, {self.size}, {self.mode}"
+        size = in_words(self.metadata.pixel_size or ())
+        return ", ".join(filter(None, (self.title, self.size, self.mode, size)))
 
     def like(self, planes: NDArray[Any], *, finite: bool = False) -> Image:
         """Return an image of other pixels, which were made from these.

@@ -274,6 +274,7 @@ def _picture(file: OpenedFile, tiff: Any, count: int) -> TiffSource:
     head = Head(
         profile=metadata.profile,
         resolution=metadata.resolution,
+        measured=metadata.measured,
         notices=tuple(notices),
         channels=(metadata.channel,),
         others=(*contents_of(rest), *_marks(page)),

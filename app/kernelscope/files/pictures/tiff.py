@@ -34,7 +34,7 @@ from kernelscope.files.pictures.tiff_layout import (
     prepare,
 )
 from kernelscope.files.watched import WatchedFile
-from kernelscope.images.image import MM_PER_INCH, NOTHING, Metadata, as_single, can_hold
+from kernelscope.images.image import MICROSCOPE, MM_PER_INCH, NOTHING, Metadata, as_single, can_hold
 from kernelscope.images.levels import range_notice
 from kernelscope.schema.samples import levels_between
 
@@ -70,9 +70,6 @@ _NAMES = {
 _NODATA = 42113  # tag of GDAL: the number of unknown samples, as text
 
 MAGIC = rb"II[*+]\0|MM\0[*+]"
-
-_MICROSCOPE = 0.0025
-"""Millimetres, at most, of the pixels of its pictures: film scanners have 7200 dpi, 3.5 µm."""
 
 _LEVEL = 1
 """Of zlib: on photographs of 2048² samples 1.5 to 4.6 times as fast as the usual level, in files
@@ -254,7 +251,7 @@ def encode_all(pages: Sequence[tuple[NDArray[Any], Metadata]], *, is_ome: bool =
 def _of_microscope(pixels: NDArray[Any], metadata: Metadata) -> bool:
     """Return whether ImageJ should find micrometres: a scanner's pixels are larger."""
     steps = metadata.steps.values()
-    small = bool(steps) and max(steps) < _MICROSCOPE
+    small = bool(steps) and max(steps) < MICROSCOPE
     return small and pixels.ndim == 2 and pixels.dtype in IMAGEJ_TYPES
 
 
@@ -290,7 +287,8 @@ def metadata_of(page: Any, handle: WatchedFile, description: Description | None 
             others.append("the shape of its pixels")
     except (TypeError, ValueError, ZeroDivisionError):  # It is missing or damaged.
         resolution = None
-    if {"x", "y"} <= description.steps.keys():
+    stated = {"x", "y"} <= description.steps.keys()
+    if stated:
         x, y = (MM_PER_INCH / description.steps[axis] for axis in "xy")
         resolution = x, y
     profile = value(34675)
@@ -303,6 +301,7 @@ def metadata_of(page: Any, handle: WatchedFile, description: Description | None 
         nodata=nodata_of(page),
         xmp=packet if isinstance(packet, bytes) else b"",
         wide=page.dtype == np.float64 and page.photometric in (*_GREYS, _RGB),
+        measured=stated and not description.of_paper,
     )
 
 

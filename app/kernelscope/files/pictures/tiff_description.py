@@ -83,6 +83,7 @@ class Description:
     others: tuple[str, ...] = ()  # names of entries left out
     # The description is of a known kind, or of this program.
     understood: bool = False
+    of_paper: bool = False  # the steps may be those of a print: ImageJ states any in inches
     microscope: bool = False  # see `of_microscope`
     interval: float | None = None  # seconds from one time to the next
 
@@ -401,6 +402,7 @@ def _of_imagej(found: Mapping[str, Any], tags: Any) -> Description:
         channels,
         tuple(others),
         understood=True,
+        of_paper=unit in (None, "inch"),
         microscope=of_microscope(steps, channels),
         interval=interval,
     )

@@ -455,7 +455,13 @@ def raw_volume(head: Head, samples: NDArray[Any]) -> RawVolume:
 
 
 def raw_picture(head: Head, samples: NDArray[Any]) -> Decoded:
-    metadata = Metadata(head.profile, head.resolution, others=_others(head), channel=head.channel)
+    metadata = Metadata(
+        head.profile,
+        head.resolution,
+        others=_others(head),
+        channel=head.channel,
+        measured=head.measured,
+    )
     pixels = samples[:, :, 0] if samples.shape[2] == 1 else samples
     return Decoded(pixels, list(head.notices), metadata=metadata)
 
@@ -573,6 +579,7 @@ def _chosen(
         spacing if is_volume else None,
         stated,
         resolution=(x, y) if x and y and not is_volume else None,
+        measured=True,
         notices=tuple(notices),
         channels=channels,
         others=tuple(unread),

@@ -95,6 +95,8 @@ def row_of(
     (plane, position), pixel, letters = place, (1.0, 1.0), ""
     if isinstance(part, Volume) and plane is not None:
         pixel, letters = (part.spacing[plane.columns], part.spacing[plane.rows]), plane.letters
+    elif isinstance(part, Image):
+        pixel = part.metadata.pixel_size or pixel
 
     def cut(image: Viewed, minus: Viewed | None = None) -> NDArray[Any]:
         if isinstance(image, Volume):
@@ -221,7 +223,9 @@ def slices_in_words(
 
 
 def unit_of(part: Viewed) -> str:
-    return "px" if isinstance(part, Image) else "mm" if part.stated else "voxels"
+    if isinstance(part, Image):
+        return "mm" if part.metadata.pixel_size else "px"
+    return "mm" if part.stated else "voxels"
 
 
 def caption_of(

@@ -453,6 +453,7 @@ def to_measure(
                         *(name, cut(each), other, first),
                         white=white,
                         peak=peak,
+                        steps=steps_of(part, plane),
                         made=own,
                         file=name_of(reference if name == "reference" else part),
                         **dict(zip(("known", "room"), of_preview, strict=False)),
@@ -564,12 +565,15 @@ def _size(image: Viewed) -> tuple[int, ...]:
     return image.shape[:2] if isinstance(image, Image) else image.voxels.shape
 
 
-def steps_of(volume: Volume, plane: Plane) -> Steps | None:
-    """Return the width and height of a voxel in a plane; None if the file does not say."""
+def steps_of(image: Viewed, plane: Plane | None) -> Steps | None:
+    """Return the width and height of a pixel, or of a voxel in a plane; None if unknown."""
+    if isinstance(image, Image):
+        return image.metadata.pixel_size
+    assert plane is not None
     axes = AXES[plane.columns], AXES[plane.rows]
-    if not set(axes) <= volume.steps.keys():
+    if not set(axes) <= image.steps.keys():
         return None
-    return volume.steps[axes[0]], volume.steps[axes[1]]
+    return image.steps[axes[0]], image.steps[axes[1]]
 
 
 def size_of(region: Interest, steps: Steps | None) -> str:
@@ -722,9 +726,10 @@ def as_csv(rows: Sequence[RegionRow], units: Units, against: Against) -> str:
     cnr = f"CNR against {against.cnr}" if against.cnr else "CNR"
     snr = against.snr if against.background not in ("", ITSELF) else "snr"
     of_slices = any(row.slice for row in rows)
+    has_area = of_slices or any(row.area is not None for row in rows)
     heads = [*(name.lower() for name in COLUMNS[:8]), "psnr in dB", snr, cnr, "units", "sum"]
     heads += ["file", "filter and settings", "state", *(rows[0].place if rows else ())]
-    writer.writerow([*heads, "slice", "area", "area unit"] if of_slices else heads)
+    writer.writerow([*heads, *["slice"] * of_slices, *["area", "area unit"] * has_area])
     for row in rows:
         total = row.factor(units) * row.figures.mean * row.figures.count
         figures = (*row.values(units), units.value, total)
@@ -733,6 +738,7 @@ def as_csv(rows: Sequence[RegionRow], units: Units, against: Against) -> str:
             for value in figures
         ]
         made = row.file, row.made.settings, row.made.state, *row.place.values()
-        area = [row.slice, "" if row.area is None else row.area, row.area_unit] * of_slices
-        writer.writerow([row.region, row.picture, row.channel, *values, *made, *area])
+        area = ["" if row.area is None else row.area, row.area_unit] * has_area
+        cut = [row.slice] * of_slices
+        writer.writerow([row.region, row.picture, row.channel, *values, *made, *cut, *area])
     return text.getvalue()

@@ -244,7 +244,7 @@ def composite(
     if look.projection is not Projection.SLICE:
         part = numbers(slab(index, look.slices, first.voxels.shape[plane.axis]))
         title = f"{first.title}, {look.projection.value.lower()} {plane.name.lower()} {part}"
-    metadata = Metadata(resolution=resolution_of(first, plane))
+    metadata = Metadata(resolution=resolution_of(first, plane), measured=True)
     notices = (f"{in_colours(shown)}.",) if shown else ()
     return replace(Image.from_array(pixels, title, notices=notices), metadata=metadata)
 

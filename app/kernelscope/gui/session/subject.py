@@ -857,9 +857,10 @@ class Subject(Observed, Generic[Opened, Part]):
     def size_of(self, region: Interest) -> str:
         """Return the size in millimetres, where it is known."""
         part = self.part if self.source is not None and not self.is_behind else None
-        if not isinstance(part, Volume) or region.plane is None:
+        if part is None or (isinstance(part, Volume) and region.plane is None):
             return ""
-        return size_of(region, steps_of(part, self.view.planes[region.plane]))
+        plane = self.view.planes[region.plane] if region.plane is not None else None
+        return size_of(region, steps_of(part, plane))
 
     # --- reference ---
 

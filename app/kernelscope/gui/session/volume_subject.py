@@ -352,5 +352,6 @@ class VolumeSubject(Subject[Scan, Volume]):
             picture = Image.from_array(cut, plane.title(volume, index))
         else:
             picture = drawn_slice(volume, plane, index, display)
-        metadata = Metadata(channel=volume.channel, resolution=resolution_of(volume, plane))
+        resolution = resolution_of(volume, plane)
+        metadata = Metadata(channel=volume.channel, resolution=resolution, measured=True)
         return replace(picture, metadata=metadata)

@@ -32,6 +32,7 @@ from kernelscope.gui.model.display import (
     dtype_of,
 )
 from kernelscope.gui.model.drawn_view import DrawnView, Pyramid
+from kernelscope.gui.model.measurements import steps_of
 from kernelscope.gui.model.slice_drawing import Look, Projection, slab
 from kernelscope.gui.session.canvas_view import DIVIDED, DRAWN, PANES, SEEN, SLICES, CanvasView
 from kernelscope.gui.viewer import values
@@ -53,7 +54,7 @@ from kernelscope.gui.widgets.layouts import FoldingRow
 from kernelscope.gui.widgets.parts import in_row
 from kernelscope.images.image import Image
 from kernelscope.images.planes import Plane, Position, planes_of
-from kernelscope.images.volume import AXES, Volume
+from kernelscope.images.volume import Volume
 from kernelscope.schema.samples import white_level
 
 _FLAT = 3  # times that a stack is wider than deep from which on its slices are shown large
@@ -448,12 +449,13 @@ class PairView(QWidget):
             drawn = drawn and made
         canvas.name = self.names[0] if own and not shows_output else ""
         canvas.note = self.output.hint.text() if own and pane.lends_room else ""
+        image = self.volume or self.input.content.shown
+        steps = steps_of(image, plane) if image is not None and self.view.panes.scale_bar else None
+        canvas.unit = 0.0 if steps is None else steps[0] if plane is None else 1.0
         if plane is not None and self.volume is not None:
             place = plane.place(self.view.position, self.volume.voxels.shape)
             canvas.cross = place if canvas.is_deep else None
             canvas.letters = plane.letters
-            sides = {AXES[plane.columns], AXES[plane.rows]}
-            canvas.has_scale_bar = self.view.panes.scale_bar and sides <= set(self.volume.stated)
             part, state = self._slab(self.volume, plane), ""
             if shows_output:
                 state = self._state(plane, content)

@@ -99,7 +99,7 @@ class PlaneCanvas(QWidget):
         self.note = ""  # written into the lower left corner
         self.cross: tuple[int, int] | None = None  # column and row of the crosshair
         self.letters = ""  # of the directions, as in `Plane`
-        self.has_scale_bar = False  # the scene is in millimetres then
+        self.unit = 0.0  # millimetres of a unit of the scene; with 0 there is no scale bar
         self.probe: Probe | None = None
         self.magnified = False  # whether a magnifier is drawn at the probe
         self.regions: RegionTool | None = None  # draws over the picture
@@ -139,7 +139,7 @@ class PlaneCanvas(QWidget):
         layers = (self.front, self.behind)
         revisions = [layer.revision if layer is not None else 0 for layer in layers]
         texts = self.name, self.names, self.note, self.letters
-        aids = self.cross, self.has_scale_bar
+        aids = self.cross, self.unit
         scene = layers, revisions, self.arrangement, self.divide, texts, aids
         if scene != self._scene:
             self._scene = scene
@@ -366,11 +366,12 @@ class PlaneCanvas(QWidget):
 
     def _draw_scale_bar(self, painter: QPainter) -> None:
         """Draw a round length of at most a quarter of the width in the lower right corner."""
-        if self.front is None or not self.has_scale_bar:
+        if self.front is None or not self.unit:
             return
-        length = round_length(self.width() / 4 / self._scale)
+        scale = self._scale / self.unit  # screen pixels a millimetre
+        length = round_length(self.width() / 4 / scale)
         corner = QPointF(self.width() - 2 * _MARGIN, self.height() - 2 * _MARGIN)
-        marks.draw_scale_bar(painter, corner, length * self._scale, in_words([length]))
+        marks.draw_scale_bar(painter, corner, length * scale, in_words([length]))
 
     def _draw_names(self, painter: QPainter) -> None:
         corner, room = QPointF(8, 8), float(self.width())

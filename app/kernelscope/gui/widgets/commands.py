@@ -23,6 +23,7 @@ class WindowState:
 
     source: bool = False  # a picture or a volume is open
     volumes: bool = False  # volumes are shown, not a picture
+    scale: bool = False  # the size of their pixels is known
     deep: bool = False  # they have several slices
     of_volumes: bool = False  # the filter in front works on volumes, not on pictures
     output: bool = False
@@ -71,6 +72,10 @@ REFERENCE = Need(
 DIFFERENCE = Need(lambda state: state.difference, "Show the residual or the difference first.")
 PICTURE = Need(lambda state: state.source and not state.volumes, "Open a picture first.")
 VOLUMES = Need(lambda state: state.volumes, "Open a volume first.")
+SCALE = Need(
+    lambda state: state.volumes or state.scale,
+    "Open a volume first, or a picture whose file states the size of its pixels.",
+)
 DEEP = Need(lambda state: state.volumes and state.deep, "Open a volume of several slices first.")
 MEMBERS = Need(
     lambda state: state.volumes and state.members > 1,

@@ -415,11 +415,13 @@ class MainWindow(Frame):
 
     def _refresh_actions(self) -> None:
         subject, busy = self.session.subject, self.runner.busy
+        source = subject.source
         self.actions_.refresh(
             replace(
                 self.actions_.state,
-                source=subject.source is not None,
+                source=source is not None,
                 volumes=subject.kind is Kind.VOLUME,
+                scale=isinstance(source, Image) and source.metadata.pixel_size is not None,
                 deep=self.session.is_deep,
                 of_volumes=self.session.spec.kind is Kind.VOLUME,
                 output=subject.result is not None,

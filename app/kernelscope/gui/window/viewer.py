@@ -223,11 +223,11 @@ class Viewer(QObject):
         "scaleBar",
         "Scale &Bar",
         "Ctrl+Alt+B",
-        need=commands.VOLUMES,
+        need=commands.SCALE,
         ticked=lambda viewer: viewer._panes.scale_bar,
     )
     def toggle_scale_bar(self) -> None:
-        """Draw a scale bar over slices of volumes that know the distance of their voxels."""
+        """Draw a scale bar over pictures and slices that know the size of their pixels."""
         shown = not self._panes.scale_bar
         self._session.arrange(scale_bar=shown)
         self._settings.set_text(_SCALE_BAR, "on" if shown else "off")
