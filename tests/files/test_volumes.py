@@ -154,6 +154,16 @@ class TestNifti:
         np.testing.assert_array_equal(volume.voxels, voxels())
         assert volume.stored is None
 
+    @pytest.mark.parametrize(
+        ("least", "most", "window"), [(-20, 1234.5, (-20, 1234.5)), (0, 0, None), (5, -5, None)]
+    )
+    def test_the_window_of_the_file(self, tmp_path, least, most, window):
+        image = nifti(np.arange(-12, 12, dtype=np.int16).reshape(2, 3, 4))
+        image.header["cal_min"], image.header["cal_max"] = least, most
+        volume = read_volume(saved(tmp_path, image))
+        assert volume.channel.window == window
+        assert volume.with_voxels(volume.voxels).channel.window is None
+
     @pytest.mark.parametrize("suffix", [".nii", ".nii.gz"])
     def test_a_volume_of_several(self, tmp_path, suffix):
         array = voxels(np.int16, (3, *SHAPE))

@@ -39,6 +39,7 @@ from kernelscope.base.installed import install_command
 from kernelscope.files import read_image, watched
 from kernelscope.files.pictures import dicom
 from kernelscope.files.volumes import is_volume, read_volume, write_volume
+from kernelscope.gui.model.display import Display, automatic_of, first_of
 from tests.files.mutations import seeds
 
 SERIES = generate_uid()
@@ -376,6 +377,23 @@ class TestPreamble:
         for place in (path, path / "IM3"):
             assert is_volume(place)
             np.testing.assert_array_equal(read_volume(place).voxels[1], pixels(1))
+
+
+@pytest.mark.parametrize(
+    ("level", "width", "model", "window"),
+    [
+        (450, 900, "MONOCHROME2", (0, 900)),
+        ([40, 300], [80, 1500], "MONOCHROME2", (0, 80)),  # several: the first
+        (450, 900, "MONOCHROME1", None),  # of values that reading inverts
+        (None, 900, "MONOCHROME2", None),
+    ],
+)
+def test_the_window_of_the_file(series, level, width, model, window):
+    tags = {"WindowWidth": width} | ({"WindowCenter": level} if level is not None else {})
+    path = series(PhotometricInterpretation=model, **tags)
+    volume = read_volume(path)
+    assert volume.channel.window == window
+    assert first_of(volume) == (Display(*window) if window else automatic_of(volume))
 
 
 def enhanced(

@@ -30,6 +30,7 @@ from kernelscope.files.pictures.dicom import (
     read_whole,
     stored_pixels,
 )
+from kernelscope.files.pictures.tiff_description import window_of
 from kernelscope.files.volumes.raw_volume import (
     ONE_SCAN,
     RawVolume,
@@ -39,6 +40,7 @@ from kernelscope.files.volumes.raw_volume import (
     spacing_of,
 )
 from kernelscope.images.lengths import is_length
+from kernelscope.images.source import Channel
 from kernelscope.images.volume import Spacing, check_shape, narrowed
 
 __all__ = ["FORMAT", "decode", "decode_folder", "holds_slices", "is_dicom", "matches", "series_of"]
@@ -92,6 +94,7 @@ class _Slice:
     thickness: float | None
     slope: float
     intercept: float
+    window: tuple[float, float] | None  # rescaled values that are drawn black and white
     padding: tuple[int, int] | None
     """The least and the largest stored value that stand for cells outside of the picture."""
     unstated: list[int] = field(default_factory=list)
@@ -259,7 +262,7 @@ def _slices(path: Path) -> list[_Slice]:
                 f"{path.name} holds several frames in one file, which do not say where they lie.",
                 "Convert it to NIfTI, with dcm2niix for instance.",
             )
-        return [_slice(path, header, None, (), header, header, header, header)]
+        return [_slice(path, header, None, (), header, header, header, header, header)]
 
 
 def _frames(path: Path, header: Any) -> list[_Slice]:
@@ -290,6 +293,7 @@ def _frames(path: Path, header: Any) -> list[_Slice]:
             group(frame, "PlaneOrientationSequence"),
             group(frame, "PixelMeasuresSequence"),
             group(frame, "PixelValueTransformationSequence"),
+            group(frame, "FrameVOILUTSequence"),
         )
         for number, (frame, key) in enumerate(zip(frames, keys, strict=True))
     ]
@@ -304,6 +308,7 @@ def _slice(
     orientation: Any,
     measures: Any,
     values: Any,
+    display: Any,
 ) -> _Slice:
     corner = position.get("ImagePositionPatient")
     directions = orientation.get("ImageOrientationPatient")
@@ -332,8 +337,19 @@ def _slice(
         _thickness(measures),
         _number(values, "RescaleSlope", 1.0),
         _number(values, "RescaleIntercept", 0.0),
+        _window(display),
         _padding(header),
     )
+
+
+def _window(display: Any) -> tuple[float, float] | None:
+    """Return the first window of a slice: level and width are the numbers that it states."""
+    found = (display.get(keyword) for keyword in ("WindowCenter", "WindowWidth"))
+    try:
+        level, width = (float(np.ravel(each)[0]) for each in found)  # there may be several
+    except (TypeError, ValueError, IndexError):  # there is none, or an empty one
+        return None
+    return window_of(level - width / 2, level + width / 2)
 
 
 def _padding(header: Any) -> tuple[int, int] | None:
@@ -385,7 +401,13 @@ def _assembled(parts: list[_Slice]) -> RawVolume:
     if first.model == "MONOCHROME1":
         notices.append("White is low in the files (MONOCHROME1): inverted.")
     voxels = _voxels(parts, notices)
-    return RawVolume(voxels, spacing, affine, notices, others=(TAGS,), stated=stated)
+    # Slices may have windows of their own: that of the middle one, which is shown first. Those of
+    # inverted values are of the values before.
+    inverted = first.model == "MONOCHROME1"
+    channel = Channel(window=None if inverted else parts[len(parts) // 2].window)
+    return RawVolume(
+        *(voxels, spacing, affine, notices), others=(TAGS,), stated=stated, channel=channel
+    )
 
 
 def _check(part: _Slice, first: _Slice) -> None:

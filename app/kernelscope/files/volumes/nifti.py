@@ -19,10 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.files.formats import Format, Unreadable
+from kernelscope.files.pictures.tiff_description import window_of
 from kernelscope.files.reading import open_file
 from kernelscope.files.volumes.raw_volume import RawVolume, choose, fill, spacing_of
 from kernelscope.files.watched import WatchedFile
 from kernelscope.images.lengths import is_length
+from kernelscope.images.source import Channel
 from kernelscope.images.volume import Among, Spacing, Volume, check_shape
 
 FORMAT = Format("NIfTI", (".nii.gz", ".nii"))
@@ -148,7 +150,10 @@ def _decode(
     spacing = _spacing(header) if affine is None else spacing_of(affine)
     slope, intercept = _scaling(header)
     among = (Among("V", index, count),) if count > 1 else ()
-    scan = RawVolume(numbers, spacing, affine, notices, kept, slope, intercept, among=among)
+    channel = Channel(window=window_of(float(header["cal_min"]), float(header["cal_max"])))
+    scan = RawVolume(
+        *(numbers, spacing, affine, notices, kept, slope, intercept), channel=channel, among=among
+    )
     return scan, (count - index - 1) * volume
 
 
