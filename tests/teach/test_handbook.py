@@ -95,6 +95,8 @@ def test_formulas_are_typeset(spec: FilterSpec) -> None:
     drawing = ElementTree.fromstring(pictures.render(f"formula/{spec.id}", "#123456"))
     assert sum(each.tag.endswith("path") for each in drawing.iter()) > 3, "letters are paths"
     assert not any(each.tag.endswith("symbol") for each in drawing.iter()), "Qt draws none"
+    lines = spec.explanation.formula.count("\n") + 1
+    assert float(drawing.get("height", "inf")) < 110 * lines
     mathml = pictures.as_mathml(spec.explanation.formula)
     assert mathml.count("<math ") == spec.explanation.formula.count("\n") + 1
     assert "\\" not in mathml, "a command that was not understood"

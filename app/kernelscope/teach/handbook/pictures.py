@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import functools
 import io
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -233,6 +234,9 @@ def _weights(
 
 _SIZE, _FORMULA_GAP = 20, 14  # pixels of the letters, and between two formulas
 
+_AROUND_SUMS = re.compile(r"\\left\((.*?\\sum.*?)\\right\)")
+"""Brackets that ziamath makes 2000 pixels tall, as the sums within have limits."""
+
 
 @functools.lru_cache(maxsize=128)
 def as_svg(formula: str, ink: str = INK) -> str:
@@ -242,7 +246,7 @@ def as_svg(formula: str, ink: str = INK) -> str:
     ziamath.config.svg2 = False  # letters as paths: Qt knows no symbols
     parts, width, height = [], 0.0, 0.0
     for line in formula.split("\n"):
-        made = ziamath.Latex(line, size=_SIZE, color=ink)
+        made = ziamath.Latex(_AROUND_SUMS.sub(r"\\Bigl(\1\\Bigr)", line), size=_SIZE, color=ink)
         across, down = made.getsize()
         element = made.svgxml()
         left, top, wide, high = (float(side) for side in element.get("viewBox").split())
