@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,8 @@ from kernelscope.files import read_image
 from kernelscope.gui.model.replay import command_line, python
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.images.image import Image
+from kernelscope.images.scan import Scan
+from kernelscope.images.volume import Among, Volume
 from kernelscope.library import functions
 from kernelscope.schema.borders import Border
 from tests.gui.helpers import load
@@ -163,6 +166,35 @@ def test_programs_are_short() -> None:
         "pixels = ks.nlm(pixels, border='wrap', device='cpu', level='serial')",
         "write_image(image.like(pixels), Path('output.png'))",
     ]
+
+
+def test_commands_of_volumes_have_their_place_in_the_file() -> None:
+    """The command reads the same volumes, and cuts the same slices."""
+    voxels = np.zeros((4, 5, 6), np.uint16)
+
+    def scan(*volumes: tuple[str, tuple[Among, ...]]) -> Scan:
+        made = (Volume.from_array(voxels, name, path=Path(name)) for name, _ in volumes)
+        places = (among for _, among in volumes)
+        return Scan(tuple(replace(v, among=a) for v, a in zip(made, places, strict=True)))
+
+    def line(source: Scan, *steps: Step) -> str:
+        return command_line(source, [RunSettings(each, RunOptions()) for each in steps])
+
+    nlm = Step.create("mri_nlm")
+    stack = scan(("a b.tif", (Among("T", 1, 3), Among("C", 2, 4))))
+    text = line(stack, nlm)
+    assert text == "kernelscope apply mri-nlm 'a b.tif' output.tif --volume=7"
+    command = parse(shlex.split(text)[2:])
+    assert (command.source, command.volume) == (Path("a b.tif"), (7,))
+    assert command.recipe.steps[0] == nlm
+    two = line(scan(("t1.nii.gz", ()), ("t2.nii.gz", ())), nlm)
+    assert two == "kernelscope apply mri-nlm t1.nii.gz output.nii.gz --component=t2.nii.gz"
+    assert parse(shlex.split(two)[2:]).component == (Path("t2.nii.gz"),)
+    slices = line(scan(("dicom", ())), Step.create("median", axis=2))
+    assert slices == "kernelscope apply median dicom output.nii --axis=x"
+    assert parse(shlex.split(slices)[2:]).axis == "x"
+    several = line(scan(("a.nii", (Among("V", 0, 3),)), ("b.nii", (Among("V", 4, 5),))), nlm)
+    assert parse(shlex.split(several)[2:]).volume == (1, 5)
 
 
 def test_the_window_copies_both(qtbot: QtBot, window: MainWindow, picture: Path) -> None:

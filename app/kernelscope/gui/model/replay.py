@@ -12,16 +12,33 @@ from kernelscope.engine.request import RunSettings
 from kernelscope.engine.step import ESTIMATE, Step
 from kernelscope.images.image import Image
 from kernelscope.images.levels import own_levels_of
+from kernelscope.images.scan import Scan
+from kernelscope.images.volume import AXES, Volume
+from kernelscope.schema.samples import Kind
 from kernelscope.teach.manual import filter_name, option_of
 
 _INPUT, _OUTPUT = "input.png", "output.png"
 """Stand for a picture that has no file, and for a result, which has none yet."""
 
+_VOLUME = ".nii"  # suffix of the same for volumes
+_KEPT = (".nii.gz", ".ome.tiff", ".ome.tif", ".tiff", ".tif", ".ome.zarr", ".npy")
+"""Suffixes that the result of a volume has as well; of others not all can be written."""
 
-def command_line(image: Image, steps: Sequence[RunSettings]) -> str:
+
+def command_line(source: Image | Scan, steps: Sequence[RunSettings]) -> str:
     """Return the command that applies the steps, with the device and level of the last one."""
+    volumes = source.volumes if isinstance(source, Scan) else ()
+    names, image = (_INPUT, _OUTPUT), volumes[0] if isinstance(source, Scan) else source
+    if volumes:
+        suffix = next((each for each in _KEPT if image.title.lower().endswith(each)), _VOLUME)
+        names = f"input{_VOLUME}", f"output{suffix}"
     first, *others = [_words(each.step) for each in steps]
-    words = [PROGRAM, "apply", first[0], str(image.path or _INPUT), _OUTPUT, *first[1:]]
+    words = [PROGRAM, "apply", first[0], str(image.path or names[0]), names[1], *first[1:]]
+    words += [f"--component={each.path or names[0]}" for each in volumes[1:]]
+    if any(each.among for each in volumes):
+        words.append(f"--volume={','.join(str(_number(each)) for each in volumes)}")
+    axes = {each.step.axis for each in steps if each.step.filter.kind is Kind.PICTURE}
+    words += [f"--axis={AXES[axis]}" for axis in axes if volumes and axis]
     words += _option_words(_place(steps[-1].options))
     words += [f"--{name}={number!r}" for name, number in _levels(image).items()]
     for step in others:
@@ -52,7 +69,15 @@ def python(image: Image, steps: Sequence[RunSettings]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _levels(image: Image) -> dict[str, float]:
+def _number(volume: Volume) -> int:
+    """Return the number of a volume in its file, counted from 1, the last axis the fastest."""
+    number = 0
+    for axis in volume.among:
+        number = number * axis.count + axis.index
+    return number + 1
+
+
+def _levels(image: Image | Volume) -> dict[str, float]:
     levels = image.given_levels
     if levels is None or own_levels_of(image):
         return {}

@@ -33,6 +33,7 @@ from kernelscope.gui.window.whole_file import WholeFile
 from kernelscope.images.image import Image
 from kernelscope.images.scan import MAX_COMPONENTS
 from kernelscope.images.volume import Volume
+from kernelscope.schema.samples import Kind
 
 if TYPE_CHECKING:
     from kernelscope.gui.tools.phantom_dialog import PhantomOrder
@@ -189,23 +190,20 @@ class Files(QObject):
         "copyPython", "Copy as P&ython", "Ctrl+Alt+P", need=commands.SOURCE, help="window#recipes"
     )
     def copy_python(self) -> None:
-        """Copy the steps to the output as a program."""
+        """Copy the steps to the output as a program; of pictures."""
+        if self._session.kind is Kind.VOLUME:
+            self._frame.show_status(
+                "The steps of volumes are copied as a command line (Ctrl+Alt+C), not as Python."
+            )
+            return
         self._copy_replay(replay.python, "The program is in the clipboard.")
 
-    def _copy_replay(
-        self, write: Callable[[Image, Sequence[RunSettings]], str], notice: str
-    ) -> None:
+    def _copy_replay(self, write: Callable[[Any, Sequence[RunSettings]], str], notice: str) -> None:
         request = self._runner.request()
         if request is None:
             return
         subject = self._session.subject
-        steps = subject.history.steps_to_end(request)
-        if not isinstance(subject.base, Image):
-            self._frame.show_status(
-                "Only the steps of pictures can be copied; save a recipe instead."
-            )
-            return
-        text = write(subject.base, steps)
+        text = write(subject.base, subject.history.steps_to_end(request))
         QGuiApplication.clipboard().setText(text)
         self._frame.show_status(notice.format(text))
 
