@@ -17,7 +17,7 @@ from kernelscope.gui.model.display import (
 )
 from kernelscope.images.image import Image
 from kernelscope.images.source import Channel
-from kernelscope.images.volume import Volume
+from kernelscope.images.volume import Among, Volume
 
 RANDOM = np.random.default_rng(11)
 RAMP = np.linspace(0, 1, 10_000).reshape(100, 100, 1)
@@ -190,6 +190,30 @@ def test_a_volume_has_no_white_but_that_of_its_voxels() -> None:
         assert shown == Display(0, 200)
     flat = automatic_of(Volume.from_array(np.full((4, 5, 6), 7, np.uint8)))
     assert flat.low == 7 < flat.high
+
+
+@pytest.mark.parametrize(
+    ("share", "colour", "count", "black"),
+    [
+        (0.1, "0000ff", 4, 76),  # few cells on a background
+        (0.1, "0000ff", 1, 50),  # there is nothing to add up with
+        (0.1, "", 4, 50),
+        (0.9, "0000ff", 4, 50),  # the median is that of cells, not of the background
+    ],
+)
+def test_the_background_of_channels_that_add_up_is_black(
+    share: float, colour: str, count: int, black: float
+) -> None:
+    values = np.full(1000, 76, np.uint16)
+    values[: round(1000 * share)] = np.linspace(200, 400, round(1000 * share))
+    values[-5:] = 50
+    volume = Volume.from_array(
+        values.reshape(10, 10, 10),
+        channel=Channel("Hoechst", colour),
+        among=(Among("C", 0, count),),
+    )
+    assert automatic_of(volume).low == pytest.approx(black, abs=1)
+    assert automatic_of(volume).high == pytest.approx(400, abs=5)
 
 
 def test_outputs_of_volumes_take_the_levels_of_the_input_in_every_type() -> None:

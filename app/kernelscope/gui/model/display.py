@@ -120,6 +120,9 @@ def table(colour_map: Colouring) -> NDArray[np.uint8]:
 
 _SHARES = (0.2, 99.8)  # percentiles that the automatic display draws black and white
 
+_BACKGROUND = 1 / 3
+"""The median of a channel is its background if it lies in this part of the levels, the darkest."""
+
 _SAMPLE = 1 << 18  # about how many pixels decide on the automatic display
 
 _HALF_OF_16_BITS = 1 << 15
@@ -300,7 +303,13 @@ def samples_of(image: Viewed, plane: Plane | None, position: Position) -> NDArra
 def automatic_of(image: Viewed) -> Display:
     if isinstance(image, Image):
         return Display.automatic(image.planes)
-    display = Display.between_percentiles(sampled(image.voxels), image.value_range)
+    sample = sampled(image.voxels)
+    display = Display.between_percentiles(sample, image.value_range)
+    if image.channel.colour and any(each.letter == "C" and each.count > 1 for each in image.among):
+        # The light of several channels adds up, and their backgrounds would: those are black.
+        background = float(np.median(sample))
+        if display.low < background < display.low + _BACKGROUND * display.width:
+            display = replace(display, low=background)
     return replace(display, colour_map=map_of(image.channel.colour))
 
 
