@@ -495,9 +495,8 @@ def _tiles(subject: LectureSubject, values: Mapping[str, Any]) -> Demonstration:
         by_formula("Fewer reads, by a factor of", f"{size * size / a_pixel:.1f}"),
         by_plan("Shared memory of a block", f"{launch.shared_bytes:,} bytes"),
         *_gain("mean", SHARED.id, GLOBAL.id, size),
-        *_gain(
-            "mask", SHARED.id, CONSTANT.id, size
-        ),  # which has the weights where *shared* has them
+        # Custom masks have their weights in constant memory at both levels.
+        *_gain("mask", SHARED.id, CONSTANT.id, size),
     )
     return Demonstration(_tiles_drawing(subject, size, launch.block, a_pixel), facts)
 
