@@ -115,7 +115,7 @@ def test_files_that_pages_name_are_there() -> None:
     for page in [*DOCS.glob("*.md"), *ROOT.glob("*.md")]:
         text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
         for name in re.findall(r"`((?:app|tests|kernels|resources|\.ci)/[\w./-]+)`", text):
-            if not re.search(r"spread|row_means|ID", name):  # examples, and any name
+            if not re.search(r"spread|values_panel|ID", name):  # examples, and any name
                 count += 1
                 missing += [] if (ROOT / name).exists() else [f"{page.name}: {name}"]
         for name in re.findall(rf"`((?:{folders})/[\w/]+)`", text):
@@ -418,7 +418,7 @@ def test_example_dock_follows_the_output(tmp_path: Path) -> None:
     for path in paths:
         (copy / path).write_text(block(DOCK, f"example: {path}"), encoding="utf-8")
     marks = re.findall(r"<!-- (before (.*?): (\S+)) -->", text_of(DOCK))
-    assert len(marks) == 5
+    assert len(marks) == 6
     for mark, line, path in marks:
         place = r"\s*".join(map(re.escape, line.replace("(", " ( ").split()))
         text = (copy / path).read_text(encoding="utf-8")
