@@ -18,7 +18,13 @@ from pytestqt.qtbot import QtBot
 
 from kernelscope.base.errors import AppError
 from kernelscope.gui.tools import lecture_window
-from kernelscope.gui.tools.lecture_window import WAITING, DrawingView, LectureWindow
+from kernelscope.gui.tools.lecture_window import (
+    WAITING,
+    DrawingView,
+    LectureWindow,
+    Sheet,
+    as_pdf,
+)
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.appearance import Appearance, Scheme, Stylist
 from kernelscope.gui.widgets.form import Form
@@ -201,6 +207,30 @@ def test_the_pdf_has_all_pages_and_a_folder_that_is_missing_is_reported(
     lecture.write_pdf(tmp_path / "none" / "lecture.pdf")
     qtbot.waitUntil(lambda: lecture.findChild(QDialog, "errorDialog") is not None)
     lecture.findChild(QDialog, "errorDialog").close()
+
+
+@pytest.mark.slow
+def test_pages_on_paper_have_their_values_and_text_of_the_usual_size(
+    qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Names of numbers were broken into four lines, which made all of the text smaller."""
+    drawn: list[tuple[str, float, float]] = []
+    monkeypatch.setattr(
+        lecture_window,
+        "_draw",
+        lambda painter, document, x, y, scale=1.0: drawn.append(
+            (document.toPlainText(), y + scale * document.size().height(), scale)
+        ),
+    )
+    subject = LectureSubject.of(STRIPES)
+    for page in PAGES.values():
+        shown, words = page.show(subject, page.defaults()), page.described(page.defaults())
+        drawn.clear()
+        as_pdf([Sheet(page, words, shown.drawing, page.facts(shown, subject))], "")
+        assert {scale for *_, scale in drawn} == {1.0}, page.id
+        assert max(end for _, end, _ in drawn) <= 780.01
+        assert any(text.startswith(words) for text, *_ in drawn)
+    assert "Mask size 5 px · Card H100" in PAGES["memory"].described({"size": 5, "card": "H100"})
 
 
 def test_a_page_opens_with_the_size_of_mask_that_is_set(

@@ -20,6 +20,7 @@ from PySide6.QtCore import (
     QByteArray,
     QIODevice,
     QMarginsF,
+    QPointF,
     QRectF,
     QSize,
     QSizeF,
@@ -199,11 +200,14 @@ _SIZE = QSizeF(1120, 780)
 
 _LEFT, _GAP, _FOOT = 440.0, 24.0, 20.0
 
+_RULED = 30.0  # from line to line for notes
+
 
 class Sheet(NamedTuple):
     """A page of the lecture, ready to be printed."""
 
     page: LecturePage
+    values: str  # those of its controls, in words
     drawing: Drawing
     facts: tuple[NamedNumber, ...]
 
@@ -241,23 +245,28 @@ def paint(device: QPagedPaintDevice, sheets: Iterable[Sheet], title: str) -> Non
 def _paint_sheet(painter: QPainter, sheet: Sheet, foot: str) -> None:
     heading = _document(f"<h1>{sheet.page.title}</h1>", _SIZE.width(), 15)
     _draw(painter, heading, 0, 0)
-    top = heading.size().height() + 8
-    left = _document(
-        text_of(sheet.page)
-        + "<br>"
-        + facts_of(sheet.facts, _QUIET)
-        + "<br>"
-        + sources_of(sheet.page),
-        _LEFT,
-        15,
-    )
+    top, end = heading.size().height() + 8, _SIZE.height() - _FOOT
+    left = _document(text_of(sheet.page) + "<br>" + sources_of(sheet.page), _LEFT, 15)
     # A long list of sources becomes smaller rather than run over the foot.
-    room = _SIZE.height() - top - _FOOT
-    _draw(painter, left, 0, top, min(1.0, room / left.size().height()))
-    place = QRectF(_LEFT + _GAP, top, _SIZE.width() - _LEFT - _GAP, room)
-    paint_drawing(painter, sheet.drawing, place, _INK)
+    _draw(painter, left, 0, top, min(1.0, (end - top) / left.size().height()))
+    _paint_lines(painter, top + left.size().height() + _GAP, end)
+    x, width = _LEFT + _GAP, _SIZE.width() - _LEFT - _GAP
+    paint_drawing(painter, sheet.drawing, QRectF(x, top, width, end - top), _INK)
+    below = top + sheet.drawing.bottom * width / sheet.drawing.width + _GAP / 2
+    facts = _document(
+        f"<p><b>{html.escape(sheet.values)}</b></p>{facts_of(sheet.facts, _QUIET)}", width, 14
+    )
+    _draw(painter, facts, x, below, min(1.0, (end - below) / facts.size().height()))
     note = _document(f"<span style='color: {_QUIET.name()}'>{foot}</span>", _SIZE.width(), 11)
     _draw(painter, note, 0, _SIZE.height() - note.size().height())
+
+
+def _paint_lines(painter: QPainter, top: float, end: float) -> None:
+    """Rule the rest of a column, for notes."""
+    painter.setPen(QColor("#d0d0d0"))
+    for line in range(1, int((end - top) / _RULED)):
+        y = top + line * _RULED
+        painter.drawLine(QPointF(0, y), QPointF(_LEFT, y))
 
 
 def _document(text: str, width: float, pixels: int) -> QTextDocument:
@@ -598,7 +607,8 @@ class LectureWindow(ToolWindow):
             sheets = []
             for page in _PAGES:
                 shown = page.show(subject, values[page.id])
-                sheets.append(Sheet(page, shown.drawing, page.facts(shown, subject)))
+                words = page.described(values[page.id])
+                sheets.append(Sheet(page, words, shown.drawing, page.facts(shown, subject)))
             return sheets
 
         self._background.start("lecture on paper", work, then, self.report)

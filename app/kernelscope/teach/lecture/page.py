@@ -180,6 +180,13 @@ class LecturePage:
     def defaults(self) -> dict[str, Any]:
         return {control.name: control.default for control in self.controls}
 
+    def described(self, values: Mapping[str, Any]) -> str:
+        """Return the values of the controls in words."""
+        texts = ((each.label, each.describe(values[each.name])) for each in self.controls)
+        return " · ".join(
+            f"{label} {text.removeprefix(label.lower()).lstrip()}" for label, text in texts
+        )
+
     def facts(self, shown: Demonstration, subject: LectureSubject) -> tuple[NamedNumber, ...]:
         here = (
             NamedNumber(run.what, run.time, NumberOrigin.HERE)
