@@ -156,6 +156,61 @@ def test_the_page_on_coalescing_counts_bytes() -> None:
     assert facts["Used of the bytes delivered"] == "50.0 %"
 
 
+@together("size", [3, 9])
+@together("block", ["8x8", "32x8", "32x32"])
+def test_sectors_of_a_block_are_those_of_each_read(size: int, block: str) -> None:
+    """One request of a warp at a time; the picture's rows have 120 bytes."""
+    columns, rows = map(int, block.split("x"))
+    top, left = 45 // rows * rows, 60 // columns * columns
+    asked, different = 0, set()
+    for first in range(0, columns * rows, 32):
+        threads = [(top + t // columns, left + t % columns) for t in range(first, first + 32)]
+        for dy, dx in itertools.product(range(-(size // 2), size // 2 + 1), repeat=2):
+            sectors = {
+                (min(max(y + dy, 0), 89) * 120 + min(max(x + dx, 0), 119)) // 32 for y, x in threads
+            }
+            asked += len(sectors)
+            different |= sectors
+    facts = show("caches", size=size, block=block)
+    assert facts["Bytes asked for by warps, a pixel"] == f"{32 * asked / columns / rows:.3g}"
+    assert facts["Bytes past L1, a pixel"] == f"{32 * len(different) / columns / rows:.3g}"
+
+
+@together("sample", ["1", "2", "4"])
+@together("padding", [0, 1, 4, 8])
+def test_turns_of_banks_are_those_of_every_thread(sample: str, padding: int) -> None:
+    size, pitch = int(sample), 32 + padding
+    for read, step in (("row", 1), ("column", pitch)):
+        banks: dict[int, set[int]] = {}
+        for thread in range(32):
+            word = thread * step * size // 4
+            banks.setdefault(word % 32, set()).add(word)
+        facts = show("banks", read=read, padding=padding, sample=sample)
+        assert facts["Banks that they lie in"] == f"{len(banks)}"
+        assert facts["Turns for one read of the warp"] == f"{max(map(len, banks.values()))}"
+
+
+def test_a_column_of_floats_takes_32_turns_and_padding_removes_them() -> None:
+    found = [show("banks", padding=each)["Turns for one read of the warp"] for each in range(3)]
+    assert found == ["32", "1", "2"]
+
+
+@together("warp", ["32x1", "16x2", "8x4"])
+def test_warps_diverge_where_their_pixels_are_on_both_sides(warp: str) -> None:
+    columns, rows = map(int, warp.split("x"))
+    noise = np.random.default_rng(3).integers(0, 256, (30, 50)).astype(np.uint8)
+    noise[:, :20] //= 2
+    parts = [
+        noise[y : y + rows, x : x + columns] > 127
+        for y in range(0, 30, rows)
+        for x in range(0, 50, columns)
+    ]
+    apart = sum(each.any() and not each.all() for each in parts)
+    facts = show("divergence", LectureSubject("noise", noise), warp=warp, threshold=127)
+    assert facts["Warps that diverge"] == f"{apart} of {len(parts)}"
+    assert facts["Time, if both sides take as long"] == f"{1 + apart / len(parts):.2f}×"
+
+
 @together("size", [3, 9, 15])
 @together("block", ["8x8", "32x8", "32x32"])
 def test_tiles_have_the_cells_of_the_closed_form(size: int, block: str) -> None:
@@ -411,5 +466,11 @@ def test_texts_quote_the_figures_of_their_sources() -> None:
     assert (round(masks[0]), round(medians[0], 1)) == (35, 6.6)
     assert "35 times" in PAGES["medians"].text
     assert "6.6 times" in PAGES["medians"].text.replace("\n", " ")
+    gains = [
+        next(value for name, value in show("caches", size=size).items() if "Speed-up" in name)
+        for size in (5, 9)
+    ]
+    assert float(gains[0].removesuffix("×")) < 1 < float(gains[1].removesuffix("×"))
+    assert all(f"{size}×{size}" in PAGES["caches"].text for size in (5, 9))
     assert [each.low for each in published("V", quantity="scaling")] == [1.94]
     assert "1.94" in PAGES["several"].text

@@ -55,6 +55,21 @@ def test_a_column_takes_more_sectors_than_a_row() -> None:
     assert columns[0] > 4 * rows
 
 
+def test_sectors_past_the_first_cache_are_those_of_the_page() -> None:
+    """The page has a block inside the picture: at the rim there are fewer."""
+    found = counted("caches", size=3, block="32x8")
+    page = PAGES["caches"].show(SQUARES, PAGES["caches"].defaults() | {"size": 3})
+    (inside,) = (float(each.value) for each in page.facts if each.name.startswith("Bytes past"))
+    whole = found["Global memory: bytes past the L1 cache a pixel"] - 1  # the stores
+    assert 0.6 * inside < whole < inside
+
+
+def test_windows_of_threads_meet_in_banks_and_tiles_do_not() -> None:
+    found = counted("banks")
+    assert found["Selection: turns lost to bank conflicts a pixel"] > 1
+    assert found["Shared memory: turns lost to bank conflicts a pixel"] < 0.01
+
+
 def test_a_texture_is_fetched_for_every_cell() -> None:
     found = counted("textures", size=3)
     assert found["Texture: texture fetches a pixel"] == pytest.approx(9)

@@ -60,6 +60,7 @@ from kernelscope.teach.lecture.parts import (
     side,
 )
 from kernelscope.traffic.gpus import Gpu, Residence, residence
+from kernelscope.traffic.totals import BANKS, FROM_DEVICE, PAST_L1
 from kernelscope.traffic.trace import WARP
 
 PAGES: dict[str, LecturePage] = {}  # the pages in their order, by id
@@ -393,6 +394,112 @@ def _row_of_memory(subject: LectureSubject, samples: int) -> np.ndarray[Any, Any
     return np.take(flat, range(start, start + samples), mode="wrap")
 
 
+# Caches: the sectors that warps ask for, those that leave a multiprocessor, and those of memory.
+
+
+class Sectors(NamedTuple):
+    """Sectors of a block whose threads read all cells of a mask, a pixel each."""
+
+    warps: int  # of all requests of its warps
+    block: int  # different ones: misses of an L1 cache that keeps them
+
+
+def block_sectors(
+    shape: tuple[int, ...], corner: tuple[int, int], block: tuple[int, int], size: int
+) -> Sectors:
+    """Return the sectors of bytes that a block reads whose first pixel is at (row, column)."""
+    thread = np.arange(block[0] * block[1])
+    pixel = corner[0] + thread // block[0], corner[1] + thread % block[0]
+    cells = np.arange(size) - size // 2
+    row, column = (
+        np.clip(at[:, None] + cells, 0, length - 1)
+        for at, length in zip(pixel, shape, strict=False)
+    )
+    sector = (row[:, :, None] * shape[1] + column[:, None, :]).reshape(-1, size * size) // SECTOR
+    request = thread[:, None] // WARP * size * size + np.arange(size * size)
+    pairs = np.unique(np.stack((request.ravel(), sector.ravel())), axis=1)
+    return Sectors(pairs.shape[1], len(np.unique(sector)))
+
+
+@_page(
+    side(5),
+    BLOCK,
+    CARD,
+    filters=("mean",),
+    counted=lambda values: Count(
+        "mean",
+        (GLOBAL.id, SHARED.id),
+        {"size": values["size"]},
+        ("global loads", "global sectors", PAST_L1, FROM_DEVICE),
+        block_of(values["block"]),
+    ),
+)
+def _caches(subject: LectureSubject, values: Mapping[str, Any]) -> Demonstration:
+    size, block, card = values["size"], block_of(values["block"]), SHOWN[values["card"]]
+    height, width = subject.pixels.shape
+    corner = height // 2 // block[1] * block[1], width // 2 // block[0] * block[0]
+    found = block_sectors(subject.shape, corner, block, size)
+    asked, left = (SECTOR * count / (block[0] * block[1]) for count in found)
+    facts = [
+        by_formula("Bytes asked for by warps, a pixel", f"{asked:.3g}"),
+        by_formula("Bytes past L1, a pixel", f"{left:.3g}"),
+        by_formula("Requests that L1 answers, at best", f"{100 * (1 - left / asked):.1f} %"),
+        by_formula("Of those past it, L2 answers at best", f"{100 * (1 - 1 / left):.1f} %"),
+        of_picture("Bytes of the picture", f"{subject.pixels.size:,}"),
+    ]
+    if card.cache:
+        facts.append(of_card(f"L2 cache of {card.name}", f"{card.cache:,} bytes"))
+    facts += _gain("mean", SHARED.id, GLOBAL.id, size)
+    return Demonstration(_caches_drawing(subject, corner, block, size, asked, left), tuple(facts))
+
+
+def _caches_drawing(
+    subject: LectureSubject,
+    corner: tuple[int, int],
+    block: tuple[int, int],
+    size: int,
+    asked: float,
+    left: float,
+) -> Board:
+    board = Board("A block on the picture, with the sectors that its threads read")
+    reach, (height, width) = size // 2, subject.pixels.shape
+    top, bottom = max(corner[0] - reach, 0), min(corner[0] + block[1] + reach, height)
+    first = max(corner[1] - reach, 0) // SECTOR * SECTOR
+    end = min(-(-(corner[1] + block[0] + reach) // SECTOR) * SECTOR, width)
+    around = max(end - first - (bottom - top), 0) // 2  # rows above and below
+    above = max(top - around, 0)
+    part = np.ascontiguousarray(subject.pixels[above : bottom + around, first:end])
+    board.heading(
+        0,
+        16,
+        f"A block of {block[0]}×{block[1]} in the picture",
+        "Solid: its pixels. Dashed: its sectors. Blue: cells of a thread.",
+    )
+    x, y, cell = board.fitted(0, 46, (420, 390), part)
+
+    def frame(row: int, column: int, rows: int, columns: int, **style: Any) -> None:
+        down, across = min(rows, height - row), min(columns, width - column)
+        at = x + (column - first) * cell, y + (row - above) * cell
+        board.frame(*at, across * cell, down * cell, **style)
+
+    for column in range(first, end, SECTOR):
+        frame(top, column, bottom - top, SECTOR, dashed=True)
+    frame(*corner, block[1], block[0])
+    frame(max(corner[0] - reach, 0), max(corner[1] - reach, 0), size, size, stroke=ACCENT)
+    board.heading(440, 16, "Bytes for each pixel", "each sector misses once")
+    board.bars(
+        440,
+        56,
+        216,
+        (
+            Bar("asked for by warps", asked, f"{asked:.3g}", colour(GLOBAL)),
+            Bar("past L1", left, f"{left:.3g}", STRONG),
+            Bar("from device memory, at best", 1, "1", ACCENT, hatched=True),
+        ),
+    )
+    return board
+
+
 # The constant cache: the weights of a mask, one at a time for a whole warp.
 
 _PITCH = 20.0
@@ -534,6 +641,112 @@ def _tiles_drawing(
             Bar("best possible", 1, "1", STRONG, hatched=True),
         ),
     )
+    return board
+
+
+# Bank conflicts: the words of shared memory that a warp reads at once, in their banks.
+
+_WORD = 4  # bytes with which a bank answers in a turn
+
+
+def turns(offsets: NDArray[np.int64]) -> int:
+    """Return the turns that shared memory takes for a warp's samples at these bytes."""
+    words = np.unique(offsets // _WORD)
+    return int(np.bincount(words % BANKS).max())
+
+
+@_page(
+    ChoiceParameter(
+        name="read",
+        label="A warp reads",
+        help="Samples of the tile that the threads of a warp read at once",
+        default="column",
+        choices=(Choice("row", "a row"), Choice("column", "a column")),
+    ),
+    IntParameter(
+        name="padding",
+        label="Padding",
+        help="Unused samples at the end of each row of the tile",
+        default=0,
+        minimum=0,
+        maximum=8,
+    ),
+    ChoiceParameter(
+        name="sample",
+        label="Sample",
+        help="Type of a sample",
+        default="4",
+        choices=tuple(Choice(value, label) for value, label in _BYTES.items()),
+    ),
+    # Each thread orders cells in its own copy of the window.
+    counted=lambda values: Count(
+        "median",
+        (SHARED.id, "selection"),
+        {},
+        ("shared loads", "turns lost to bank conflicts"),
+    ),
+)
+def _banks(subject: LectureSubject, values: Mapping[str, Any]) -> Demonstration:
+    size, pitch = int(values["sample"]), WARP + values["padding"]
+    offsets = size * np.arange(WARP) * (1 if values["read"] == "row" else pitch)
+    needed = turns(offsets)
+    words = np.unique(offsets // _WORD)
+    facts = (
+        by_formula("Different words that the warp reads", f"{len(words)}"),
+        by_formula("Banks that they lie in", f"{len(np.unique(words % BANKS))}"),
+        by_formula("Turns for one read of the warp", f"{needed}"),
+        by_formula("Turns lost to the conflict", f"{needed - 1}"),
+        by_formula("Bytes of a row of the tile", f"{pitch * size}"),
+        by_formula("Shared memory of the tile", f"{pitch * size * WARP:,} bytes"),
+    )
+    return Demonstration(_banks_drawing(subject, offsets, pitch, size, needed), facts)
+
+
+def _banks_drawing(
+    subject: LectureSubject, offsets: NDArray[np.int64], pitch: int, size: int, needed: int
+) -> Board:
+    board = Board(f"A tile in the banks of shared memory; a read of the warp takes {needed} turns")
+    board.heading(
+        0,
+        16,
+        "A tile of 32×32 samples in shared memory",
+        "A column is a bank, a line one word of each. Orange: read by the warp. Blue: padding.",
+    )
+    part, *_ = subject.part(WARP, WARP)
+    tile = np.zeros((WARP, pitch), np.uint8)
+    tile[: part.shape[0], : part.shape[1]] = part
+    samples = BANKS * _WORD // size  # of a line
+    lines = -(-tile.size // samples)
+    memory = np.zeros(lines * samples, np.uint8)
+    memory[: tile.size] = tile.reshape(-1)
+    left, top, wide = 24.0, 70.0, 600.0
+    high = min(360 / lines, 22.0)
+    board.picture(left, top, wide, high * lines, memory.reshape(lines, samples))
+    bank, one = wide / BANKS, wide / samples
+
+    def mark(sample: int, colour: str) -> None:
+        line, column = divmod(sample, samples)
+        x, y = left + column * one, top + line * high
+        board.rectangle(x, y, one, high, fill=colour, opacity=0.75, stroke="#ffffff", thickness=0.8)
+
+    for sample in range(tile.size):
+        if sample % pitch >= WARP:
+            mark(sample, ACCENT)
+    busy = np.bincount(np.unique(offsets // _WORD) % BANKS, minlength=BANKS)
+    for number in range(BANKS):
+        x = left + number * bank
+        board.text(
+            x + bank / 2,
+            top - 6,
+            f"{number}",
+            size=9,
+            anchor="middle",
+            bold=bool(busy[number] > 1),
+        )
+        if number:
+            board.line(x, top, x, top + high * lines, thickness=0.5, opacity=0.6)
+    for sample in (offsets // size).tolist():
+        mark(sample, STRONG)
     return board
 
 
@@ -821,6 +1034,96 @@ def _borders_drawing(
             )
     board.text(0, 390, "Inside the frame every border gives the same result.")
     board.text(0, 412, f"{border}: {border.help}.", size=12)
+    return board
+
+
+# Divergence: the warps in which a condition on the pixel's value holds for some threads only.
+
+_PART = 128  # pixels a side of the detail that is shown
+
+
+def divergent(condition: NDArray[np.bool_], warp: tuple[int, int]) -> NDArray[np.bool_]:
+    """Return for each warp of (columns, rows) pixels whether its threads disagree."""
+    columns, rows = warp
+
+    def summed(values: NDArray[Any]) -> NDArray[np.int64]:
+        down = np.add.reduceat(values.astype(np.int64), range(0, values.shape[0], rows), axis=0)
+        return np.add.reduceat(down, range(0, values.shape[1], columns), axis=1)
+
+    return (summed(condition) > 0) & (summed(~condition) > 0)
+
+
+@_page(
+    IntParameter(
+        name="threshold",
+        label="Threshold",
+        help="The condition: the pixel is brighter than this",
+        default=127,
+        minimum=0,
+        maximum=254,
+    ),
+    ChoiceParameter(
+        name="warp",
+        label="Warp",
+        help="Pixels that the threads of a warp cover",
+        default="32x1",
+        choices=tuple(Choice(f"{x}x{y}", f"{x}×{y} pixels") for x, y in ((32, 1), (16, 2), (8, 4))),
+    ),
+)
+def _divergence(subject: LectureSubject, values: Mapping[str, Any]) -> Demonstration:
+    warp, threshold = block_of(values["warp"]), values["threshold"]
+    above = subject.pixels > threshold
+    apart = divergent(above, warp)
+    facts = (
+        of_picture("Warps that diverge", f"{apart.sum():,} of {apart.size:,}"),
+        of_picture("Of all warps", f"{100 * apart.mean():.1f} %"),
+        of_picture("Brighter than the threshold", f"{100 * above.mean():.1f} %"),
+        by_formula("Time, if both sides take as long", f"{1 + apart.mean():.2f}×"),
+    )
+    return Demonstration(_divergence_drawing(subject, warp, threshold, apart), facts)
+
+
+def _divergence_drawing(
+    subject: LectureSubject, warp: tuple[int, int], threshold: int, apart: NDArray[np.bool_]
+) -> Board:
+    board = Board(f"Warps of {warp[0]}×{warp[1]} pixels; {apart.sum()} of {apart.size} diverge")
+    columns, rows = warp
+    _, top, left = subject.part(_PART, _PART)
+    top, left = top // rows * rows, left // columns * columns
+    part = subject.pixels[top : top + _PART, left : left + _PART]
+    board.heading(
+        0,
+        16,
+        f"Is the pixel brighter than {threshold}?",
+        "White: yes. Black: no. Orange: warps whose threads disagree.",
+    )
+    x, y, cell = board.fitted(
+        0, 46, (420, 390), np.where(part > threshold, 255, 0).astype(np.uint8)
+    )
+    high, wide = part.shape
+    for row, column in np.argwhere(divergent(part > threshold, warp)).tolist():
+        board.rectangle(
+            x + column * columns * cell,
+            y + row * rows * cell,
+            min(columns, wide - column * columns) * cell,
+            min(rows, high - row * rows) * cell,
+            fill=STRONG,
+            opacity=0.45,
+            stroke=STRONG,
+            thickness=0.8,
+        )
+    board.heading(440, 16, "Time of the branch", "sides of equal length, whole picture")
+    time = 1 + float(apart.mean())
+    board.bars(
+        440,
+        56,
+        216,
+        (
+            Bar("all warps agree", 1, "1×", ACCENT, hatched=True),
+            Bar("this picture", time, f"{time:.2f}×", STRONG),
+            Bar("all warps diverge", 2, "2×", ACCENT, hatched=True),
+        ),
+    )
     return board
 
 
