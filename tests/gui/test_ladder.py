@@ -24,7 +24,7 @@ from kernelscope.base.errors import AppError
 from kernelscope.bench import recorded
 from kernelscope.engine.backend import Availability
 from kernelscope.engine.options import Device
-from kernelscope.gui.docks.ladder import LadderTree, RungItem, hint_of
+from kernelscope.gui.docks.ladder import LadderTree, RungItem
 from kernelscope.gui.model.ladder import AUTO, Agreement, KnownRung, Rung, RungPlace, Time
 from kernelscope.gui.tools.kernel_viewer import KernelViewer
 from kernelscope.gui.tools.level_dialog import LevelDialog
@@ -341,7 +341,8 @@ def test_a_level_without_a_recorded_figure_says_so_and_where_to_see_it(
     ready.session.set_filter("median")
     qtbot.waitUntil(lambda: entry(ready, constant).remark != "")
     assert "recorded neither for these settings" in entry(ready, constant).remark
-    assert hint_of(entry(ready, constant)) == "see Custom mask"
+    name = item_of(ready.levels.ladder.rungs, constant).text(0)
+    assert name == "○ Constant memory · see Custom mask"
     click(ready, constant)
     text = explanation(ready)
     for words in ("No NVIDIA driver", "recorded neither", "Custom mask shows it best"):

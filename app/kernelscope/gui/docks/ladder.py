@@ -14,7 +14,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 
-from PySide6.QtCore import QPoint, QRect, QSignalBlocker, QSize, Qt, QTimer, Signal
+from PySide6.QtCore import QPoint, QSignalBlocker, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import (
     QAction,
     QBrush,
@@ -22,12 +22,10 @@ from PySide6.QtGui import (
     QIcon,
     QKeyEvent,
     QMouseEvent,
-    QPainter,
     QResizeEvent,
 )
 from PySide6.QtWidgets import (
     QHeaderView,
-    QStyleOptionViewItem,
     QTreeWidget,
     QTreeWidgetItem,
     QWidget,
@@ -39,7 +37,6 @@ from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.appearance import stylist
 from kernelscope.gui.widgets.parts import (
     HELP_ROLE,
-    Index,
     action_button,
     as_table,
     in_column,
@@ -69,6 +66,13 @@ _RECORDED = "Length: computing as a share of the longest recorded time"
 class RungItem(QTreeWidgetItem):
     entry: KnownRung | None = None
     state: object = None  # as it is shown: setting it again takes its time
+
+    @property
+    def spans(self) -> bool:
+        """Whether its name has the whole row: there is neither bar nor time."""
+        return self.entry is not None and (
+            self.entry.rung.level is None or self.entry.best is not None
+        )
 
 
 class LadderTree(QTreeWidget):
@@ -192,7 +196,7 @@ class LadderTree(QTreeWidget):
             (rung.device, quiet),
             ("", quiet),
             (
-                entry.brief_time if entry.best is None and rung.level else "",
+                entry.brief_time if not item.spans else "",
                 ink if entry.seconds is not None else quiet,
             ),
             (parity.symbol if parity else "", theme.error_text(palette) if differs else quiet),
@@ -214,8 +218,8 @@ class LadderTree(QTreeWidget):
                 self._paint(item, entry, share, QColor(colour(rung.level)))
         first = self.indexFromItem(item, _NAME)
         self.model().dataChanged.emit(first, first.siblingAtColumn(_PARITY))
-        if item.isFirstColumnSpanned() != (rung.level is None):
-            item.setFirstColumnSpanned(rung.level is None)
+        if item.isFirstColumnSpanned() != item.spans:
+            item.setFirstColumnSpanned(item.spans)
 
     def _paint(self, item: RungItem, entry: KnownRung, share: float, shade: QColor) -> None:
         """Give a rung its colour and a bar, hatched if its time is recorded."""
@@ -247,7 +251,7 @@ class LadderTree(QTreeWidget):
         names = (
             self.sizeHintForIndex(self.indexFromItem(item, _NAME)).width()
             for item in itertools.chain.from_iterable(self._items.values())
-            if item.entry is not None and item.entry.rung.level
+            if not item.spans
         )
         times = Column(("≈ 88.8 ms", *(each.brief_time for each in rungs)), metrics)
         apart = {each.rung.device for each in rungs if each.rung.place.device not in self._folds}
@@ -309,21 +313,6 @@ class LadderTree(QTreeWidget):
         if event.size().width() != event.oldSize().width():
             QTimer.singleShot(0, self, self._fill)  # headings wrap; not while Qt lays out
 
-    def drawRow(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
-        super().drawRow(painter, option, index)
-        item = self.itemFromIndex(index)
-        if isinstance(item, RungItem) and item.entry is not None:
-            painter.setPen(theme.quiet_text(self.palette()))
-            middle = Qt.AlignmentFlag.AlignVCenter
-            painter.drawText(self.hint_place(item), middle, hint_of(item.entry))
-
-    def hint_place(self, item: RungItem) -> QRect:
-        """Return where a level without bar and time says what to see in their place."""
-        header, place = self.header(), self.visualItemRect(item)
-        place.setLeft(header.sectionViewportPosition(_BAR) + _MARGIN)
-        place.setRight(header.sectionViewportPosition(_PARITY) - 1)
-        return place
-
     def sizeHint(self) -> QSize:
         height = 2 * self.frameWidth() + len(self._items.get(None, ())) * self._row_height
         for device, heading in self.headings.items():
@@ -334,19 +323,19 @@ class LadderTree(QTreeWidget):
     def minimumSizeHint(self) -> QSize:
         """Return a width in which no name is cut off, and the height of a few lines."""
         bar = self.verticalScrollBar().sizeHint().width() + 2 * self.frameWidth()
-        widths = dict(self._needed)  # layouts ask more often than they change
-        hints = (self.fontMetrics().horizontalAdvance(hint_of(each)) for each in self._entries)
-        figures = max(_LEAST_BAR + widths.pop(_TIME), max(hints, default=0) + 2 * _MARGIN)
-        return QSize(sum(widths.values()) + figures + bar, _FEWEST * self._row_height)
+        hints = (
+            self.sizeHintForIndex(self.indexFromItem(item, _NAME)).width()
+            for item in itertools.chain.from_iterable(self._items.values())
+            if item.spans and item.entry is not None and item.entry.best is not None
+        )
+        width = max(sum(self._needed.values()) + _LEAST_BAR, max(hints, default=0))
+        return QSize(width + bar, _FEWEST * self._row_height)
 
 
 def _name(entry: KnownRung, *, chosen: bool) -> str:
     rung = entry.rung
-    return f"{'◉' if chosen else '○'} {rung.name if rung.level else rung.full_name}"
-
-
-def hint_of(entry: KnownRung) -> str:
-    return f"see {entry.best.filter}" if entry.best is not None else ""
+    hint = f" · see {entry.best.filter}" if entry.best is not None else ""
+    return f"{'◉' if chosen else '○'} {rung.name if rung.level else rung.full_name}{hint}"
 
 
 class Ladder(QWidget):
