@@ -2,7 +2,8 @@
 // between the two next samples that are not mended.
 //
 // A sample is hot if it rises above the brightest of the 16 samples two pixels away by more than CONTRAST times
-// the range of these, and is sharp or of one colour: see the module of the filter. Dark samples, the hot ones of
+// the range of these, and is sharp or of one colour: see the module of the filter. Where a colour of a pixel is
+// sharp, the others are mended with it if they are above all 24 samples around them. Dark samples, the hot ones of
 // the negative, are mended alike. Doubles are computed in the order of the CPU code, without fused multiply-adds, so
 // that both find the same samples.
 //
@@ -118,6 +119,30 @@ __device__ inline int judge(
     return COLOURS == 3 ? 2 : 0;
 }
 
+// Whether the sample of channel c is above all around it, or below with a SIGN of -1, and another one of the pixel
+// is sharp.
+template <int SIGN, typename Channels, typename Cells>
+__device__ inline bool joins(const Channels& channels, const Cells& cells, int c)
+{
+    const Sample middle = cells.row(0)[0];
+#pragma unroll 1
+    for (int s = -2; s <= 2; ++s) {
+        const auto row = cells.row(s);
+#pragma unroll 1
+        for (int t = -2; t <= 2; ++t) {
+            const Sample cell = row[t];
+            if (s == 0 && t == 0) continue;
+            if (!as_far<SIGN>(middle, cell) || cell == middle || fabs((double)cell) > 1e300) return false;
+        }
+    }
+#pragma unroll 1
+    for (int k = 0; k < COLOURS; ++k) {
+        double up;
+        if (k != c && judge<SIGN>(channels, channels(k), k, 0, 0, up) == 1) return true;
+    }
+    return false;
+}
+
 // Whether a sample, s rows above and t columns left of the pixel, is hot, or dark, and moved that with it: then
 // `result` lies between the next samples that are not mended.
 template <int SIGN, typename Channels, typename Cells>
@@ -127,7 +152,11 @@ __device__ inline bool mend(
     const Sample pixel = cells.row(0)[0];
     if (!as_far<SIGN>(cells.row(-s)[-t], pixel)) return false;  // beside a hot one, none is brighter
     double up;
-    const int reach = judge<SIGN>(channels, cells, c, -s, -t, up);
+    int reach = judge<SIGN>(channels, cells, c, -s, -t, up);
+    if (COLOURS == 3 && reach == 0 && s == 0 && t == 0 && joins<SIGN>(channels, cells, c)) {
+        reach = 1;
+        up = 0;
+    }
     if (reach <= max(abs(s), abs(t))) return false;
     double nearest = 1e300, value = 0;
     const auto consider = [&](Sample first, Sample last, int place) {
@@ -216,7 +245,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     compute(source, output, g, HotPixels());
 }
 #elif COLOURS == 3
-// A tile, and for each pixel of the block and next to it a bit for each channel: whether that is hot.
+// A tile, and for each pixel of the block and next to it a bit for each channel: whether that is hot,
+// or a colour of the pixel sharp, so that it may be mended with that.
 struct Judged : Tile {
     static constexpr int HOT_ROWS = BLOCK_ROWS + 2, HOT_COLUMNS = BLOCK_COLUMNS + 2;
 
@@ -245,8 +275,9 @@ __device__ inline Judged begin(const JudgedTiles& tiles, const Geometry& g, Plac
             for (int c = 0; c < COLOURS && 0 <= y && y < bottom && 0 <= x && x < right; ++c) {
                 double up;
                 const auto cells = channels(c);
-                if (judge<1>(channels, cells, c, 0, 0, up) || judge<-1>(channels, cells, c, 0, 0, up))
-                    bits |= 1 << c;
+                int reach = judge<1>(channels, cells, c, 0, 0, up);
+                if (reach == 0) reach = judge<-1>(channels, cells, c, 0, 0, up);
+                if (reach > 0) bits |= reach == 1 ? (1 << COLOURS) - 1 : 1 << c;
             }
             hot[tile.place(y, x)] = bits;
         }

@@ -10,6 +10,9 @@ these. It has to be
 - of one colour: the others rise at most 0.12 times as far, so that demosaicing spread one that was
   sharp. All of its 3×3 samples that rise by more than 0.08 times as far are mended then.
 
+Where a colour of a pixel is sharp, the others are mended with it if they are above all 24, however
+little: of a grey dot each rises as far as the picture below leaves it room.
+
 A mended sample is on the line between the two next ones that are not, along the axis or diagonal on
 which these differ least. For example, with a contrast of 1.5:
 
@@ -27,6 +30,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -115,6 +119,28 @@ def find_hot(wide: NDArray[Any], contrast: float, least: float) -> Hot:
     return Hot(tuple(each[hot] for each in places), signs[hot], up[hot], reaches[hot], own[hot])
 
 
+def _joined(hot: Hot, wide: NDArray[Any]) -> Hot:
+    """Return `hot` and the samples that are mended with another colour of their pixel."""
+    shape = wide.shape[0] - 4, wide.shape[1] - 4, wide.shape[2]
+    known, sharp = np.zeros(shape, bool), hot.reaches == 1
+    known[hot.places] = True
+    y, x, signs = hot.places[0][sharp], hot.places[1][sharp], hot.signs[sharp]
+    windows = np.lib.stride_tricks.sliding_window_view(wide, (5, 5), (0, 1))
+    found = [hot]
+    for c in range(shape[2]):
+        around = windows[y, x, c] * signs[:, None, None]
+        others = around[:, _BESIDE | _RING]
+        peaks = (others < around[:, 2, 2, None]).all(1) & np.isfinite(others).all(1)
+        peaks &= ~known[y, x, c]
+        number = np.count_nonzero(peaks)
+        ones = np.ones(number, np.intp)
+        places = y[peaks], x[peaks], c * ones
+        found.append(Hot(places, signs[peaks], np.zeros(number), ones, around[peaks]))
+    all_places, *rest = zip(*found, strict=True)
+    joined = tuple(np.concatenate(each) for each in zip(*all_places, strict=True))
+    return Hot(joined, *(np.concatenate(each) for each in rest))
+
+
 def _between(around: Numbers, reach: int, s: int, t: int) -> Numbers:
     """Return the mended samples of `around`, `s` below and `t` right of hot ones."""
     near, far = 2 - reach, 2 + reach
@@ -137,12 +163,11 @@ def _rows(task: CpuTask, start: int, stop: int) -> NDArray[Any]:
     output = source[start:stop].copy()
     wide = uncompiled.cells(task, 3, start, stop).samples[:, 1:-1, :colours]
     least = _LEAST * white_level(source.dtype)
-    hot = find_hot(wide, task.parameters["contrast"], least)
+    hot = _joined(find_hot(wide, task.parameters["contrast"], least), wide)
     rows, columns, channel = hot.places
     rows = rows + start - 1
-    for reach in (1, 2):
-        for s, t in np.ndindex(2 * reach - 1, 2 * reach - 1):
-            s, t = s + 1 - reach, t + 1 - reach
+    for s, t in product((-1, 0, 1), repeat=2):
+        for reach in (1, 2) if s == t == 0 else (2,):
             y, x = rows + s, columns + t
             chosen = (hot.reaches == reach) & (rows >= 0) & (rows < height)
             chosen &= (y >= start) & (y < stop) & (x >= 0) & (x < width)
@@ -236,6 +261,15 @@ def between(around: Line, reach: Index, s: Index, t: Index) -> Any:
 
 
 @kernel.plain
+def is_peak(around: Line) -> Any:
+    """Whether the middle of 5×5 samples is above the others, and these are finite."""
+    above = True
+    for i in range(25):
+        above &= i == 12 or -np.inf < around[i] < around[12]
+    return above
+
+
+@kernel.plain
 def mend(
     source: Plane,
     output: Plane,
@@ -249,8 +283,8 @@ def mend(
     start: Index,
     stop: Index,
 ) -> None:
-    """Mend a sample if it is hot or dark, and those around it, in the rows from `start` to
-    `stop`."""
+    """Mend a sample if it is hot or dark, and those around it and in its pixel, in the rows from
+    `start` to `stop`."""
     _, width, channels = source.shape
     colours = 1 if channels < 3 else 3
     gather(source, y, x, c, 2, MIRROR, windows[c])
@@ -267,6 +301,15 @@ def mend(
             value = between(windows[c], reach, s, t)
             if windows[c, 12 + 5 * s + t] - value > _SPREAD * up:
                 output[y + s, x + t, c] = settle(sign * value, finish)
+    if reach != 1 or not start <= y < stop:
+        return
+    for k in range(colours):
+        if k == c or not is_peak(windows[k]):
+            continue
+        apart = stands_out(windows[k], 0, 5, 1, 1, contrast, least)
+        if apart and reach_of(windows, k, colours, contrast)[0] > 0:
+            continue  # hot itself
+        output[y, x, k] = settle(sign * between(windows[k], 1, 0, 0), finish)
 
 
 @kernel.plain
