@@ -16,11 +16,9 @@ from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
 from kernelscope.engine.scaling import with_sign
 from kernelscope.engine.stabilising import reach_of_steps, with_noise
-from kernelscope.engine.transparency import to_grey
 from kernelscope.images.image import Image
 from kernelscope.images.source import Source
 from kernelscope.schema.crop import Box
-from kernelscope.schema.filter import Disturbance
 
 _crops, _resolved = LastMade(), LastMade()
 
@@ -100,23 +98,7 @@ def execute_region(request: Request, run: Callable[[Request], Result]) -> Result
         planes = area.limited(region.of(image.planes), planes, region)
     request = request.computed_by(result.request.stand_in)
     output = Image.from_array(planes, image.title)
-    return count_mended(replace(result, request=request, output=output))
-
-
-def count_mended(result: Result) -> Result:
-    """Return a result with the number of samples that a remedy for hot pixels changed."""
-    request, output, spec = result.request, result.output, result.request.step.filter
-    remedy, source, part = spec.remedy, request.source, request.region
-    if remedy is None or remedy.disturbance is not Disturbance.HOT_PIXELS or request.reduction > 1:
-        return result
-    if isinstance(source, Image) and isinstance(output, Image) and output.is_grey:
-        source = to_grey(source)
-    before, after = source.planes if part is None else part.of(source.planes), output.planes
-    mended = int(np.count_nonzero((before != after) & (after == after)))  # NaN is not mended
-    text = f"{mended} samples" if mended > 1 else "1 sample" if mended else "no sample"
-    notice = f"{spec.name}: mended {text}{'' if part is None else ' in this part'}."
-    others = result.notices if result.mended is None else result.notices[:-1]  # that of the crop
-    return replace(result, mended=mended, notices=(*others, notice))
+    return replace(result, request=request, output=output)
 
 
 def resolved_for(request: Request) -> Request:

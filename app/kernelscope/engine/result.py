@@ -53,7 +53,7 @@ class Result:
     median repeat."""
     correlation: float | None = None
     """Of neighbours in the part that a denoiser removed: near 0 if that was white noise alone."""
-    mended: int | None = None  # samples that a remedy for hot pixels changed
+    changed: int | None = None  # samples, where the filter has a word for them
     parts: tuple[Result, ...] = ()  # the result of each step, where a request has several
     uncompiled: bool = False  # NumPy computed it: the code of the filter is still being compiled
 
@@ -112,8 +112,9 @@ class Result:
         if self.parts:
             return f"{' ▸ '.join(part.name for part in self.parts)} · {self.where}"
         unusual = [chip.text for chip in self.chips if not chip.usual]
-        mended = [] if self.mended is None else [f"{self.mended} mended"]
-        return " · ".join((self.name, *unusual, *mended, self.where))
+        word = self.request.step.filter.changed
+        changed = [] if self.changed is None else [f"{self.changed} {word}"]
+        return " · ".join((self.name, *unusual, *changed, self.where))
 
     @property
     def requests(self) -> tuple[Request, ...]:

@@ -14,6 +14,8 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+import numpy as np
+
 from kernelscope.base import memory
 from kernelscope.base.durations import duration
 from kernelscope.base.errors import (
@@ -28,13 +30,7 @@ from kernelscope.engine.backend import Backend
 from kernelscope.engine.context import RunContext, RunLog
 from kernelscope.engine.control import CancelToken, Progress, no_progress
 from kernelscope.engine.costs import Costs
-from kernelscope.engine.cropping import (
-    check_box,
-    count_mended,
-    execute_region,
-    filter_area,
-    resolved_for,
-)
+from kernelscope.engine.cropping import check_box, execute_region, filter_area, resolved_for
 from kernelscope.engine.options import Device
 from kernelscope.engine.region import Region
 from kernelscope.engine.request import Request
@@ -100,26 +96,42 @@ def execute(
     token = token or CancelToken()
     learn = learn and costs is not None
     costs = costs or Costs()
-    if isinstance(request.region, Region):
-        return execute_region(
-            request, lambda crop: execute(crop, backends, token, progress, costs, learn=learn)
-        )
-    backend, notices = _choose(request, backends, costs)
-    if request.region is not None:
-        check_box(request, backend)
-    try:
-        result = _run(request, backend, notices, _begin(request, backend, token, progress))
-    except AppError as error:
-        if request.options.device is not Device.AUTO or request.options.level is not None:
-            raise
-        cpu = backends[Device.CPU.value]
-        if backend is cpu:
-            raise
-        notice = f"Auto used the CPU, because the {backend.name} failed: {error.message}"
-        return _run(request, cpu, (notice,), _begin(request, cpu, token, progress))
-    if learn and not request.live:
-        remember(result, backends, costs)
-    return result
+
+    def compute(request: Request) -> Result:
+        backend, notices = _choose(request, backends, costs)
+        if request.region is not None:
+            check_box(request, backend)
+        try:
+            result = _run(request, backend, notices, _begin(request, backend, token, progress))
+        except AppError as error:
+            if request.options.device is not Device.AUTO or request.options.level is not None:
+                raise
+            cpu = backends[Device.CPU.value]
+            if backend is cpu:
+                raise
+            notice = f"Auto used the CPU, because the {backend.name} failed: {error.message}"
+            return _run(request, cpu, (notice,), _begin(request, cpu, token, progress))
+        if learn and not request.live:
+            remember(result, backends, costs)
+        return result
+
+    is_part = isinstance(request.region, Region)
+    return _with_count(execute_region(request, compute) if is_part else compute(request))
+
+
+def _with_count(result: Result) -> Result:
+    """Return a result with the number of samples that it changed, if its filter reports that."""
+    request, output, spec = result.request, result.output, result.request.step.filter
+    source, part = request.source, request.region
+    if not spec.changed or request.reduction > 1:
+        return result
+    if isinstance(source, Image) and isinstance(output, Image) and output.is_grey:
+        source = to_grey(source)
+    before, after = source.planes if part is None else part.of(source.planes), output.planes
+    changed = int(np.count_nonzero((before != after) & (after == after)))  # NaN stays
+    text = f"{changed} samples" if changed > 1 else "1 sample" if changed else "no sample"
+    notice = f"{spec.name}: {spec.changed} {text}{'' if part is None else ' in this part'}."
+    return replace(result, changed=changed, notices=(*result.notices, notice))
 
 
 def remember(result: Result, backends: Mapping[str, Backend], costs: Costs) -> None:
@@ -192,7 +204,6 @@ def _run(
         correlation=correlation,
         uncompiled=log.uncompiled,
     )
-    result = count_mended(result)
     if result.is_emulated and logged:
         _logger.info("Done: emulated on the processor, not timed")
     elif logged:

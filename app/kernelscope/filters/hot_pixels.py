@@ -500,6 +500,7 @@ SPEC = FilterSpec(
     radius=lambda parameters: 3,
     borders=(Border.MIRROR,),  # others repeat a hot sample of the edge beside it
     unit=Unit.WHITE,
+    changed="mended",
     bench=BenchDefaults(border=Border.MIRROR),
     remedy=Remedy(disturbance=Disturbance.HOT_PIXELS, share=hot_share),
     implementations={

@@ -328,6 +328,8 @@ class FilterSpec:
     with the parameters."""
     restores: bool = True
     """Whether a result shows the content of its source, so that both compare with one reference."""
+    changed: str = ""
+    """A word such as ``mended`` for the samples that a run changes, if it reports their number."""
     averages: bool = False
     """Whether it is an average with weights that are not negative and do not depend on samples."""
     unit: Unit | Callable[[Mapping[str, Any]], Unit] = Unit.ANY
