@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QColor
+from PySide6.QtGui import QColor, QFontMetrics, QTextDocument
 from PySide6.QtWidgets import QApplication, QComboBox, QDialog, QLabel, QPushButton
 from pytestqt.qtbot import QtBot
 
@@ -24,6 +24,7 @@ from kernelscope.gui.tools.lecture_window import (
     LectureWindow,
     Sheet,
     as_pdf,
+    facts_of,
 )
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.appearance import Appearance, Scheme, Stylist
@@ -207,6 +208,18 @@ def test_the_pdf_has_all_pages_and_a_folder_that_is_missing_is_reported(
     lecture.write_pdf(tmp_path / "none" / "lecture.pdf")
     qtbot.waitUntil(lambda: lecture.findChild(QDialog, "errorDialog") is not None)
     lecture.findChild(QDialog, "errorDialog").close()
+
+
+def test_names_of_numbers_have_the_width_of_the_column(qapp: QApplication) -> None:
+    """Beside a column of origins each name was broken into four lines."""
+    subject = LectureSubject.of(STRIPES)
+    for name in ("memory", "blocks", "tiles"):
+        shown = PAGES[name].show(subject, PAGES[name].defaults())
+        document = QTextDocument()
+        document.setHtml(facts_of(shown.facts, QColor("grey")))
+        line = QFontMetrics(document.defaultFont()).lineSpacing()
+        document.setTextWidth(30 * line)
+        assert document.size().height() < 2 * len(shown.facts) * (line + 4), name
 
 
 @pytest.mark.slow

@@ -174,13 +174,12 @@ def _emphasised(text: str) -> str:
 
 def facts_of(facts: tuple[NamedNumber, ...], quiet: QColor) -> str:
     rows = (
-        f"<tr><td>{html.escape(fact.name)}</td>"
-        f"<td align='right' style='padding-left: 10px'><b>{html.escape(fact.value)}</b></td>"
-        f"<td style='padding-left: 12px; color: {quiet.name()}'>{html.escape(fact.source)}</td>"
-        "</tr>"
+        f"<tr><td align='right'><b>{html.escape(fact.value)}</b></td>"
+        f"<td style='padding-left: 12px'>{html.escape(fact.name)}&ensp;"
+        f"<span style='color: {quiet.name()}'>{html.escape(fact.source)}</span></td></tr>"
         for fact in facts
     )
-    return f"<table cellspacing='0' cellpadding='2' width='100%'>{''.join(rows)}</table>"
+    return f"<table cellspacing='0' cellpadding='2'>{''.join(rows)}</table>"
 
 
 def sources_of(page: LecturePage) -> str:

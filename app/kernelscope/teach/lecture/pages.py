@@ -1108,9 +1108,9 @@ def _divergence_drawing(
             min(columns, wide - column * columns) * cell,
             min(rows, high - row * rows) * cell,
             fill=STRONG,
-            opacity=0.45,
-            stroke=STRONG,
-            thickness=0.8,
+            opacity=0.5,
+            stroke="#ffffff",
+            thickness=0.3,
         )
     board.heading(440, 16, "Time of the branch", "sides of equal length, whole picture")
     time = 1 + float(apart.mean())
