@@ -315,6 +315,9 @@ def test_letters_of_drawings_grow_with_the_text(
     assert all(1 <= each <= 1.2500001 for each in grown)
     assert max(grown) == pytest.approx(1.25)
     assert sum(each > 1.1 for each in grown) >= len(grown) / 2
+    places = re.findall(r'<text x="([^"]+)" [^>]*font-size="([^"]+)"', drawing.svg())
+    alike = dict(zip(places, grown, strict=True))
+    assert [alike[place] for place in places] == pytest.approx(grown), "lines of a column"
 
 
 def _texts(svg: str) -> list[tuple[float, str]]:

@@ -5,11 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from PySide6.QtCore import QRect, Qt
-from PySide6.QtGui import QAction, QFont, QFontMetrics, QGuiApplication, QImage, QPainter
+from PySide6.QtGui import QAction, QColor, QFont, QFontMetrics, QGuiApplication, QImage, QPainter
 from PySide6.QtWidgets import QMainWindow, QTreeWidget, QTreeWidgetItem
 from pytestqt.qtbot import QtBot
 
-from kernelscope.gui.widgets.tables import Column, CopyableTree, FigureDelegate, parts_of
+from kernelscope.gui.widgets.tables import (
+    BARS,
+    BarDelegate,
+    Column,
+    CopyableTree,
+    FigureDelegate,
+    parts_of,
+)
 
 
 @pytest.mark.parametrize(
@@ -96,3 +103,28 @@ def test_the_tree_comes_before_the_window(qtbot: QtBot) -> None:
     qtbot.keyClick(tree, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
     assert others == ["Ctrl+V"]
     assert QGuiApplication.clipboard().text() == "a\tb"
+
+
+def test_bars_without_room_stay_in_their_cell(qtbot: QtBot) -> None:
+    """Texts wider than the column made its bars negative: marks stood in the column before."""
+    tree, bars = QTreeWidget(), BarDelegate()
+    qtbot.addWidget(tree)
+    bars.texts = 500
+    tree.setColumnCount(2)
+    tree.header().setMinimumSectionSize(0)
+    tree.setItemDelegateForColumn(1, bars)
+    item = QTreeWidgetItem(tree, ["", ""])
+    item.setData(1, BARS, [(QColor("#ff0000"), 1.0, None)])
+    tree.resize(400, 100)
+    tree.header().resizeSection(0, 300)
+    row = tree.visualItemRect(item)
+    picture = tree.viewport().grab().toImage()
+    middle = 300 * picture.devicePixelRatio()
+    red = [
+        x
+        for x in range(picture.width())
+        for y in range(round(row.bottom() * picture.devicePixelRatio()))
+        if picture.pixelColor(x, y).red() > 200 and picture.pixelColor(x, y).green() < 50
+    ]
+    assert red
+    assert min(red) >= middle - 12, "half of the mark"

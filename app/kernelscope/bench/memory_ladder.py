@@ -191,12 +191,12 @@ class TimedRung:
         return self.rung.loads
 
     def brief(self) -> str:
-        """Return the times behind a bar: ``≥ 39 µs loads and stores  ▼ 65 µs, 1.7 times that``."""
+        """Return the times behind a bar: ``≥ 39 µs loads and stores  ▼ 65 µs, 1.7×``."""
         if self.prediction is None:
             return self.rung.refusal
         text = f"≥ {duration(self.prediction.seconds)} {self.prediction.limit}"
         if self.seconds is not None and self.ratio is not None:
-            text += f"  ▼ {duration(self.seconds)}, {_times(self.ratio)} that"
+            text += f"  ▼ {duration(self.seconds)}, {_factor(self.ratio)}×"
         return text
 
     def text(self) -> str:
@@ -205,7 +205,7 @@ class TimedRung:
         text = f"at least {duration(self.prediction.seconds)}, {self.prediction.limit}"
         if self.seconds is not None and self.ratio is not None:
             verb = self.origin.partition(" ")[0]
-            text += f"; {verb} {duration(self.seconds)}, {_times(self.ratio)} that"
+            text += f"; {verb} {duration(self.seconds)}, {_factor(self.ratio)} times that"
         return text
 
     def reason(self, card: Gpu) -> str:
@@ -226,8 +226,8 @@ class TimedRung:
         return "the least time leaves out instructions for addresses, borders and comparisons."
 
 
-def _times(ratio: float) -> str:
-    return f"{ratio:.2g} times" if ratio < 10 else f"{ratio:.0f} times"
+def _factor(ratio: float) -> str:
+    return f"{ratio:.2g}" if ratio < 10 else f"{ratio:.0f}"
 
 
 class MemoryLadder:
@@ -342,7 +342,7 @@ class MemoryLadder:
         for each in self.steps:
             if each.is_far and each.ratio is not None:
                 found.setdefault(each.reason(self.card), []).append(
-                    f"{each.rung.level.name} {_times(each.ratio)}"
+                    f"{each.rung.level.name} {_factor(each.ratio)} times"
                 )
         return tuple(f"{', '.join(levels)}: {reason}" for reason, levels in found.items())
 

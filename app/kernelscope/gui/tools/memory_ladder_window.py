@@ -204,7 +204,7 @@ class MemoryLadderWindow(ToolWindow):
             box,
             of=self,
         )
-        self.take_room(150, 48, QSize(1180, 690))
+        self.take_room(190, 50, QSize(1280, 760))
 
     # --- widgets ---
 

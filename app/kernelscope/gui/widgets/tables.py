@@ -153,7 +153,7 @@ class BarDelegate(QStyledItemDelegate):
         super().paint(painter, option, index)  # a selected line has a ground
         metrics, rect = option.fontMetrics, option.rect.adjusted(1, 2, -1, -2)
         inset = max(0, (rect.height() - metrics.height()) // 2)
-        area = rect.adjusted(0, inset, -self.texts, -inset)
+        area = rect.adjusted(0, inset, -min(self.texts, rect.width()), -inset)
         end = area.left()
         for fill, start, stop in index.data(BARS) or ():
             left = area.left() + round(area.width() * start)
@@ -171,7 +171,9 @@ class BarDelegate(QStyledItemDelegate):
             end = max(end, bar.right())
         if text := index.data():
             painter.setPen(option.palette.color(QPalette.ColorRole.Text))
-            painter.drawText(rect.adjusted(end + 8 - rect.left(), 0, 0, 0), _MIDDLE, text)
+            room = rect.adjusted(end + 8 - rect.left(), 0, 0, 0)
+            cut = metrics.elidedText(text, Qt.TextElideMode.ElideRight, room.width())
+            painter.drawText(room, _MIDDLE, cut)
 
 
 class CopyKey(QObject):

@@ -32,6 +32,10 @@ class _Text(NamedTuple):
     anchor: str
     weight: str
 
+    @property
+    def column(self) -> tuple[float, float, str]:
+        return self.x, self.size, self.anchor
+
     def ends(self, letters: float = 1) -> tuple[float, float]:
         # About as wide as the usual fonts are.
         width = 0.6 * letters * self.size * len(self.text)
@@ -155,9 +159,13 @@ class Drawing:
         - `letters`: by how much letters are larger than usual, where there is room.
         """
         width, height = round(self.width + 2), round(self.height + 2)
+        grown: dict[tuple[float, float, str], float] = {}
+        for part in self._parts:
+            if isinstance(part, _Text):  # lines below each other grow alike
+                most = self._letters(part, letters)
+                grown[part.column] = min(grown.get(part.column, most), most)
         body = "".join(
-            part if isinstance(part, str) else part.svg(self._letters(part, letters))
-            for part in self._parts
+            part if isinstance(part, str) else part.svg(grown[part.column]) for part in self._parts
         ).replace(INK, ink)
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '

@@ -1183,10 +1183,10 @@ def _medians_drawing(
     board.heading(460, 16, f"{size}×{size} = {size * size} cells")
     board.text(460, 38, "are ranked for each")
     board.text(460, 56, "pixel of the median.")
-    board.text(460, 92, "Percentages: pixels")
-    board.text(460, 110, "that are black or white.")
-    board.text(460, 146, "The mean spreads each over")
-    board.text(460, 164, "its mask instead.")
+    board.text(460, 92, "Percentages: black")
+    board.text(460, 110, "and white pixels.")
+    board.text(460, 146, "The mean spreads")
+    board.text(460, 164, "each over its mask.")
     return board
 
 
