@@ -287,10 +287,14 @@ def test_counts_join_the_numbers_until_a_control_changes_or_the_reason_is_shown(
     lecture.findChild(QDialog, "errorDialog").close()
     assert button.isEnabled()
     monkeypatch.setattr(lecture_window, "count", answer)
+    button.setFocus()
     button.click()
     qtbot.waitUntil(lambda: "9.00" in text(lecture, "lectureFacts"))
     assert asked == [(9, "stripes")]
     assert "counted on the emulated GPU" in text(lecture, "lectureFacts")
+    numbers = text(lecture, "lectureFacts")
+    assert numbers.index("9.00") < numbers.index("from the launch plan"), "they are in view"
+    assert lecture.focusWidget() is lecture.view, "the arrow keys still turn the pages"
     assert not button.isEnabled(), "the counts of these values are there"
     with qtbot.waitSignal(lecture.shown):
         lecture.set_values(size=5)

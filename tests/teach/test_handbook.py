@@ -143,6 +143,7 @@ def test_drawings_have_the_numbers_of_the_plan() -> None:
     plan = level_pictures.planned(mask, shared)
     assert plan.launch.shared_bytes == 34 * 10
     assert ">shared memory of a block: 340 bytes<" in level_pictures.draw(plan).svg()
+    assert ">a sketch, with fewer of them<" in level_pictures.draw(plan).svg()
     alone = level_pictures.planned(mask, SINGLE_BLOCK)
     assert (alone.blocks, alone.threads, alone.pixels_a_thread) == (1, 1024, 4096 * 4096 / 1024)
 

@@ -531,11 +531,12 @@ class LectureWindow(ToolWindow):
             return
         wanted, source = page.counted(self._values[page.id]), self._source()
         self._count.setEnabled(False)
+        self.view.setFocus()  # else “Back” would have the arrow keys
         self._about.setText("Compiling and counting…")
 
         def then(facts: tuple[NamedNumber, ...]) -> None:
             self._about.setText("Counted on a part of the picture of at most 128×128 pixels")
-            self._show_facts((*self._facts_shown, *facts))
+            self._show_facts((*facts, *self._facts_shown))  # in view, below the text
 
         def failed(error: Exception) -> None:
             self._count.setEnabled(True)

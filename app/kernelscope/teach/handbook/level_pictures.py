@@ -194,6 +194,9 @@ def _picture(drawing: Drawing, plan: Planned, left: float) -> None:
         drawing.text(left, _HEAD + side + 33, "one multiprocessor works", size=11)
     else:
         drawing.text(left, _HEAD + side + 18, "any multiprocessor takes any block", size=11)
+        if plan.blocks != across * down:
+            other = "fewer" if plan.blocks > across * down else "more"
+            drawing.text(left, _HEAD + side + 33, f"a sketch, with {other} of them", size=11)
         if plan.several > 1:
             note = f"{plan.several} kernels, one after the other"
             drawing.text(left, _HEAD + side + 33, note, size=11)

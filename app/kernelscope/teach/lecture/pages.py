@@ -430,7 +430,7 @@ def block_sectors(
         "mean",
         (GLOBAL.id, SHARED.id),
         {"size": values["size"]},
-        ("global loads", "global sectors", PAST_L1, FROM_DEVICE),
+        ("global sectors", PAST_L1, FROM_DEVICE),
         block_of(values["block"]),
     ),
 )
@@ -445,12 +445,16 @@ def _caches(subject: LectureSubject, values: Mapping[str, Any]) -> Demonstration
         by_formula("Bytes past L1, a pixel", f"{left:.3g}"),
         by_formula("Requests that L1 answers, at best", f"{100 * (1 - left / asked):.1f} %"),
         by_formula("Of those past it, L2 answers at best", f"{100 * (1 - 1 / left):.1f} %"),
-        of_picture("Bytes of the picture", f"{subject.pixels.size:,}"),
+        of_picture("Size of the picture", _mebibytes(subject.pixels.size)),
     ]
     if card.cache:
-        facts.append(of_card(f"L2 cache of {card.name}", f"{card.cache:,} bytes"))
+        facts.append(of_card(f"L2 cache of {card.name}", _mebibytes(card.cache)))
     facts += _gain("mean", SHARED.id, GLOBAL.id, size)
     return Demonstration(_caches_drawing(subject, corner, block, size, asked, left), tuple(facts))
+
+
+def _mebibytes(size: int) -> str:
+    return f"{size / 2**20:.3g} MiB"
 
 
 def _caches_drawing(
