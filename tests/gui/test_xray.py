@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QPointF, Qt
+from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtGui import QAction
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QComboBox, QLabel, QPushButton, QSlider, QSpinBox, QTableWidget
@@ -193,6 +193,22 @@ def test_another_pixel_is_traced_and_drawn(qtbot: QtBot, window: XrayWindow) -> 
     assert view.grab().toImage() != with_signs
     table = window.findChild(QTableWidget)
     assert table.item(0, 1).text() == "9"
+
+
+def test_a_click_on_a_cell_traces_its_thread(qtbot: QtBot, window: XrayWindow) -> None:
+    traced(qtbot, window, "lane 0")
+    view = window.findChild(XrayView)
+    left, top, right, bottom = view.area
+    side = min(view.width() / (right - left), view.height() / (bottom - top))
+    x, y = (left + right) // 2 + 1, (top + bottom) // 2 - 1
+    place = QPoint(
+        round(view.width() / 2 + (x + 0.5 - (left + right) / 2) * side),
+        round(view.height() / 2 + (y + 0.5 - (top + bottom) / 2) * side),
+    )
+    qtbot.mouseClick(view, Qt.MouseButton.LeftButton, pos=place)
+    traced(qtbot, window, f"lane {x % 32}")
+    assert window.findChild(QSpinBox, "xrayColumn").value() == x
+    assert window.findChild(QSpinBox, "xrayRow").value() == y
 
 
 def test_steps_play_and_have_lines_from_the_pixel_that_is_wanted(

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable
 from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QPointF, QRectF, QSignalBlocker, QSize, Qt, QTimer
-from PySide6.QtGui import QColor, QPainter, QPaintEvent, QPen, QPolygonF, QResizeEvent
+from PySide6.QtCore import QPointF, QRectF, QSignalBlocker, QSize, Qt, QTimer, Signal
+from PySide6.QtGui import QColor, QMouseEvent, QPainter, QPaintEvent, QPen, QPolygonF, QResizeEvent
 from PySide6.QtWidgets import (
     QComboBox,
     QHBoxLayout,
@@ -62,6 +63,8 @@ _NUMBERED = 14  # least side of a cell in pixels whose order is written
 
 
 class XrayView(QWidget):
+    clicked = Signal(int, int)  # column and row of a cell
+
     def __init__(self) -> None:
         super().__init__()
         dressed(self, "xrayPicture", "Cells that the thread reads")
@@ -70,6 +73,7 @@ class XrayView(QWidget):
         self._pixel: Cell = (0, 0)
         self._pixels: NDArray[np.uint8] = np.zeros((0, 0), np.uint8)
         self._done = 0
+        self.setToolTip("Click on a pixel to see the thread that computes it")
         self.area = (0, 0, 0, 0)
         """First column and row, and those behind the last, of the cells in view."""
 
@@ -116,6 +120,23 @@ class XrayView(QWidget):
         (left, right), (top, bottom) = sides
         return left, top, right, bottom
 
+    def _grid(self) -> tuple[float, QPointF]:
+        """Return the side of a cell, and the corner of the first one."""
+        left, top, right, bottom = self.area
+        side = min(self.width() / (right - left), self.height() / (bottom - top))
+        middle = QPointF(self.width(), self.height()) / 2
+        return side, middle - QPointF(right - left, bottom - top) * (side / 2)
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        left, top, right, bottom = self.area
+        if event.button() is not Qt.MouseButton.LeftButton or right <= left or bottom <= top:
+            return
+        side, corner = self._grid()
+        place = (event.position() - corner) / side
+        x, y = left + math.floor(place.x()), top + math.floor(place.y())
+        if left <= x < right and top <= y < bottom:
+            self.clicked.emit(x, y)
+
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)
         painter.fillRect(self.rect(), theme.canvas_ground(self.palette()))
@@ -123,10 +144,8 @@ class XrayView(QWidget):
         if self._xray is None or right <= left or bottom <= top:
             return
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        side = min(self.width() / (right - left), self.height() / (bottom - top))
-        painter.translate(
-            (self.width() - side * (right - left)) / 2, (self.height() - side * (bottom - top)) / 2
-        )
+        side, corner = self._grid()
+        painter.translate(corner)
         read = self._xray.cells(self._done)
         for y in range(top, bottom):
             for x in range(left, right):
@@ -226,6 +245,8 @@ class XrayWindow(ToolWindow):
         self._timer.timeout.connect(self._advance)
         self._view, self._second_view = XrayView(), XrayView()
         self._second_view.setObjectName("xraySecondPicture")
+        for view in (self._view, self._second_view):
+            view.clicked.connect(self._go_to)
         self._names = QLabel(), QLabel()
         self._title, self._step = dressed(QLabel(), "xrayTitle"), dressed(QLabel(), "xrayStep")
         set_role(self._title, "title")
@@ -350,6 +371,13 @@ class XrayWindow(ToolWindow):
             with QSignalBlocker(spin):
                 spin.setRange(0, length - 1)
                 spin.setValue(value)
+        self._trace()
+
+    def _go_to(self, x: int, y: int) -> None:
+        with QSignalBlocker(self._column):
+            self._column.setValue(x)
+        with QSignalBlocker(self._row):
+            self._row.setValue(y)
         self._trace()
 
     def _trace(self) -> None:
