@@ -168,16 +168,17 @@ def find_noise(
         return replace(white_noise, sigmas=sigmas, sure=False)
     clips = pixels.dtype.kind == "u"
     blocks /= white
-    measured = _spectra(blocks, clips, 1)
+    whole = _unclipped(blocks, clips)
+    measured = _spectra(*whole, 1)
     if kind is not None:
         known = kind is NoiseKind.CAMERA
         given = _camera(blocks, clips, must=True) if known else _correlated(measured, 0)
         return given or _white(pixels)
     if of_file is not None:  # its noise may have been correlated before
         found = _correlated(measured, 2 * _COLOURED, error) or _evident(measured)
-        return found or _in_parts(blocks, clips, error) or of_file
+        return found or _in_parts(blocks, *whole, error) or of_file
     found = _correlated(measured, _COLOURED) or _evident(measured)
-    found = found or _camera(blocks, clips, must=False) or _in_parts(blocks, clips)
+    found = found or _camera(blocks, clips, must=False) or _in_parts(blocks, *whole)
     if found is not None:
         return found
     white_noise = _white(pixels)
@@ -192,12 +193,15 @@ def _evident(measured: Sequence[_Spectrum]) -> NoiseModel | None:
 
 
 def _in_parts(
-    blocks: NDArray[np.float32], clips: bool, error: Numbers | None = None
+    blocks: NDArray[np.float32],
+    planes: NDArray[np.float32],
+    order: NDArray[np.intp],
+    error: Numbers | None = None,
 ) -> NoiseModel | None:
     """Return correlated noise that depends on the brightness as well."""
     if blocks.shape[1] < _PARTS * _FEWEST:
         return None
-    parts = _spectra(blocks, clips, _PARTS)
+    parts = _spectra(planes, order, _PARTS)
     found = _correlated(parts, _CLEARLY, error)
     # The steps of a JPEG file give all planes of texture such ratios.
     if found is None and error is None and _is_demosaiced(parts):
@@ -316,16 +320,14 @@ def opponent_variances(variances: Any) -> Numbers:
     return np.array([(red + green + blue) / 3, (red + blue) / 2, (red + 4 * green + blue) / 6])
 
 
-def _spectra(blocks: NDArray[np.float32], clips: bool, parts: int) -> list[_Spectrum]:
+def _spectra(planes: NDArray[np.float32], order: NDArray[np.intp], parts: int) -> list[_Spectrum]:
     """Return the measurements of each plane; nothing if too few blocks have whole noise.
 
+    - `planes`, `order`: see `_unclipped`.
     - `parts`: by brightness; each has its own flattest blocks.
     """
-    blocks = _unclipped(blocks, clips)
-    if blocks.shape[1] < _FEWEST:
+    if len(order) < _FEWEST:
         return []
-    order = np.argsort(blocks.mean((0, 2, 3), dtype=np.float64), kind="stable")
-    planes = opponents(blocks[:, :, 1:-1, 1:-1])
     measured = [_spectrum(plane, np.array_split(order, parts)) for plane in planes]
     return measured if all(each.power.any() for each in measured) else []
 
@@ -386,15 +388,20 @@ def _is_in_all(measured: Sequence[_Spectrum]) -> bool:
     return all(each.ratio > _IN_ALL for each in measured)
 
 
-def _unclipped(blocks: NDArray[np.float32], clips: bool) -> NDArray[np.float32]:
-    """Return the blocks in which noise is whole: not the same everywhere, and not clipped."""
+def _unclipped(
+    blocks: NDArray[np.float32], clips: bool
+) -> tuple[NDArray[np.float32], NDArray[np.intp]]:
+    """Return the planes of the blocks in which noise is whole: not the same everywhere, and not
+    clipped; and their order by brightness."""
     flat = blocks.reshape(*blocks.shape[:2], -1)
     varied = (flat != flat[..., :1]).any(2).all(0)
     if clips:
         clipped = ((flat <= 0) | (flat >= 1)).mean(2).max(0)
         whole = varied & (clipped == 0)
         varied = whole if whole.sum() >= _ENOUGH else varied & (clipped <= _FEW_CLIPPED)
-    return blocks[:, varied]
+    blocks = blocks[:, varied]
+    order = np.argsort(blocks.mean((0, 2, 3), dtype=np.float64), kind="stable")
+    return opponents(blocks[:, :, 1:-1, 1:-1]), order
 
 
 class _Spectrum(NamedTuple):
