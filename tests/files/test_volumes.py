@@ -29,7 +29,9 @@ from kernelscope.files.volumes import (
     check_write_volume,
     is_volume,
     read_volume,
+    read_volumes,
     write_volume,
+    write_volumes,
 )
 from kernelscope.files.volumes.raw_volume import UNKNOWN_SPACING
 from kernelscope.images.volume import DTYPES, Volume
@@ -163,6 +165,34 @@ class TestNifti:
         volume = read_volume(saved(tmp_path, image))
         assert volume.channel.window == window
         assert volume.with_voxels(volume.voxels).channel.window is None
+
+    @pytest.mark.parametrize(
+        ("unit", "step", "seconds"),
+        [
+            ("sec", 2.2, 2.2),
+            ("msec", 2200, 2.2),
+            ("usec", 2.2e6, 2.2),
+            ("sec", 0, None),
+            ("sec", np.nan, None),
+            ("hz", 2.2, None),
+            ("unknown", 2.2, None),
+        ],
+    )
+    def test_the_time_of_volumes(self, tmp_path, unit, step, seconds):
+        image = nifti(voxels(shape=(3, 2, 3, 4)))
+        image.header.set_xyzt_units("mm", unit)
+        image.header["pixdim"][4] = step
+        path = saved(tmp_path, image)
+        volumes = read_volumes(path)
+        assert [each.interval for each in volumes] == [pytest.approx(seconds)] * 3
+        assert volumes[1].place == ("time 2" if seconds else "volume 2")
+        assert write_volumes(volumes, tmp_path / "b.nii").read_bytes() == path.read_bytes()
+
+    def test_a_fifth_axis_is_not_the_time(self, tmp_path):
+        image = nifti(voxels(shape=(3, 2, 2, 3, 4)))
+        image.header["pixdim"][4] = 2
+        path = saved(tmp_path, image)
+        assert [each.interval for each in read_volumes(path)] == [None] * 6
 
     @pytest.mark.parametrize("suffix", [".nii", ".nii.gz"])
     def test_a_volume_of_several(self, tmp_path, suffix):

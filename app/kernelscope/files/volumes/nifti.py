@@ -41,6 +41,8 @@ _GZIP_MAX_RATIO = 1032  # largest compression ratio of deflate
 
 _MILLIMETRES = {1: 1000.0, 3: 0.001}
 """Millimetres by the code of the unit; unknown units are taken for millimetres."""
+_SECONDS = {8: 1.0, 16: 1e-3, 24: 1e-6}
+"""Seconds by the code of the unit; without one the fourth axis is not known to be the time."""
 
 
 @dataclass(frozen=True)
@@ -149,10 +151,14 @@ def _decode(
     affine = _affine(header, notices)
     spacing = _spacing(header) if affine is None else spacing_of(affine)
     slope, intercept = _scaling(header)
-    among = (Among("V", index, count),) if count > 1 else ()
+    interval = _interval(header) if count == header["dim"][4] > 1 else None
+    among = (Among("T" if interval else "V", index, count),) if count > 1 else ()
     channel = Channel(window=window_of(float(header["cal_min"]), float(header["cal_max"])))
     scan = RawVolume(
-        *(numbers, spacing, affine, notices, kept, slope, intercept), channel=channel, among=among
+        *(numbers, spacing, affine, notices, kept, slope, intercept),
+        channel=channel,
+        among=among,
+        interval=interval,
     )
     return scan, (count - index - 1) * volume
 
@@ -221,6 +227,13 @@ def _spacing(header: Any) -> Spacing | None:
     x, y, z = (float(step) * _unit(header) for step in header["pixdim"][1:4])
     known = int(header["xyzt_units"]) & 7 or (x, y, z) != (1.0, 1.0, 1.0)
     return (z, y, x) if known and all(map(is_length, (x, y, z))) else None
+
+
+def _interval(header: Any) -> float | None:
+    """Return the seconds from one volume to the next, if the header states them."""
+    # The header has 32 bits: the shortest decimal of theirs is what was written.
+    interval = float(str(header["pixdim"][4])) * _SECONDS.get(int(header["xyzt_units"]) & 56, 0)
+    return interval if 0 < interval < math.inf else None
 
 
 def _unit(header: Any) -> float:

@@ -62,7 +62,8 @@ NEVER = Need(lambda state: False, "")
 SOURCE = Need(lambda state: state.source, "Open a picture or a volume first.")
 PIXELS = Need(
     lambda state: state.source and not state.of_volumes,
-    "Open a picture or a volume first, and choose a filter of pictures.",
+    "Open a picture or a volume first, and choose a filter of pictures. The command "
+    "“kernelscope trace” counts the reads and writes of filters of volumes too.",
 )
 OUTPUT = Need(lambda state: state.output, "There is no output yet: run a filter first.")
 REFERENCE = Need(
