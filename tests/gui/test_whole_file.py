@@ -310,7 +310,11 @@ def test_filter_all_show_and_save(
 
     window.session.set_values(window.session.spec.id, {"size": 5})
     assert members.result_of(*members.place[:2]) is None
-    press(qtbot, window, "Ctrl+Alt+S")  # filters again, and asks then
+    press(qtbot, window, "Ctrl+Alt+S")
+    asked = child(window, QMessageBox, "partOfFile")
+    assert asked.text() == "6 of the 6 volumes are not filtered by these settings."
+    assert len(cpu.requests) == (TIMES * CHANNELS - 1) * SHAPE[0], "nothing before the answer"
+    answer(qtbot, asked, "Save All 6…")
     box = dialog(qtbot, window, QFileDialog)
     assert len(cpu.requests) == (2 * TIMES * CHANNELS - 1) * SHAPE[0]
     assert box.windowTitle() == "Save 6 Volumes"
@@ -399,7 +403,7 @@ def test_a_run_of_another_source_or_of_fewer_steps_is_not_the_output(
     subject.show_output(replace(result, request=other), settings)
     assert subject.is_current(settings)
     assert filtered() == slices
-    members.filtered = None
+    members._filtered.clear()
     pipeline = Pipeline((settings, *MEDIAN), 0, alone=True)
     subject.history.amend(pipeline=pipeline)
     assert subject.is_current(settings)
@@ -436,6 +440,32 @@ def test_a_filter_of_the_whole_is_refused_in_blocks_before_a_name_is_asked_for(
     assert "cannot be computed in blocks" in said(error)
     error.reject()
     assert all(each.isHidden() for each in window.findChildren(QFileDialog))
+
+
+def test_files_in_front_by_turns_keep_their_outputs(
+    qtbot: QtBot, window: MainWindow, cpu: FakeCpu, tmp_path: Path
+) -> None:
+    members, subject = window.files.members, window.session.volumes
+    write_film(tmp_path / "other.ome.tif")
+    for name in ("film", "other"):
+        if name == "other":
+            open_scan(qtbot, window, tmp_path / "other.ome.tif")
+        window.session.set_filter("median")
+        window.files.whole_file.filter_file()
+        qtbot.waitUntil(lambda: members.filtered is not None and not members.filtered.missing)
+        settle(qtbot, window)
+    cpu.requests.clear()
+    press(qtbot, window, "Ctrl+PgUp")
+    qtbot.waitUntil(lambda: subject.part.title.startswith("film"))
+    settle(qtbot, window)
+    for place in (1, 2):
+        window.findChild(QAction, "nextVolume").trigger()
+        settle(qtbot, window)
+        assert subject.result is not None
+        assert members.place[1:] == (2 * place, TIMES * CHANNELS)
+    press(qtbot, window, "Ctrl+Alt+S")
+    dialog(qtbot, window, QFileDialog).reject()
+    assert cpu.requests == []
 
 
 def test_outputs_of_a_file_behind_are_dropped_with_a_word(

@@ -20,7 +20,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 from PySide6.QtWidgets import QWidget
 
 from kernelscope.base.errors import NotANumber
-from kernelscope.base.text import one_line
+from kernelscope.base.text import enumerated, one_line
 from kernelscope.engine.request import RunSettings
 from kernelscope.engine.result import Result, same_output
 from kernelscope.files.names import stem_of
@@ -251,7 +251,7 @@ class VolumeSteps(QObject):
         self._channels: dict[int, Volume] = {}  # of one time of that file, by their places
         self._awaited: list[int] = []  # places of its channels that are being read
         self._wanted: tuple[VolumeSeries, int] | None = None  # the volume that is being read
-        self.filtered: FilteredFile | None = None  # the volumes of a file that were filtered last
+        self._filtered: dict[VolumeSeries, FilteredFile] = {}  # those filtered last at the end
         actions = frame.actions_["composite"], frame.actions_["filterFile"]
         self.bar = VolumeStepBar(actions, self._page)
         actions = frame.actions_["composite"], frame.actions_["filterChannels"]
@@ -410,11 +410,11 @@ class VolumeSteps(QObject):
 
     def _outputs_beside(self, series: VolumeSeries) -> list[Volume]:
         """Return the other channels, filtered by the settings of the output in front."""
-        shown, filtered = self._scans.subject.result, self.filtered
+        shown, filtered = self._scans.subject.result, self.filtered_of(series)
         if shown is None:
             return []
         groups: list[Sequence[Result | None]] = [self._scans.subject.together]
-        if filtered is not None and filtered.series is series:
+        if filtered is not None:
             groups.append([filtered.results.get(place) for place in self._channels])
         for group in groups:
             known = [each for each in group if each is not None]
@@ -523,6 +523,32 @@ class VolumeSteps(QObject):
         self._members[volume] = series, index
         series.keep(index, volume)
 
+    @property
+    def filtered(self) -> FilteredFile | None:
+        """The volumes of a file that were filtered last."""
+        return next(reversed(self._filtered.values()), None)
+
+    def filtered_of(self, series: VolumeSeries | None) -> FilteredFile | None:
+        return self._filtered.get(series) if series is not None else None
+
+    def keep_filtered(self, filtered: FilteredFile) -> None:
+        self._filtered.pop(filtered.series, None)
+        self._filtered[filtered.series] = filtered
+
+    def _make_room(self, front: VolumeSeries | None) -> None:
+        """Drop outputs of files behind, those filtered first, beyond the limit."""
+        behind = [each for each in self._filtered.values() if each.series is not front]
+        sizes = [each.bytes for each in behind]
+        lost = []
+        while sum(sizes) > MOST_BYTES:
+            sizes.pop(0)
+            lost.append(behind.pop(0).series)
+            del self._filtered[lost[-1]]
+        if lost:
+            names = enumerated([one_line(each.path.name) for each in lost], "and")
+            text = f"Dropped to make room: the outputs of all volumes of {names}."
+            self._frame.show_status(text)
+
     def note_output(self, filtered: FilteredFile, place: int) -> None:
         """Show the output of a volume that is in front, or drawn beside that."""
         result = filtered.results[place]
@@ -538,7 +564,7 @@ class VolumeSteps(QObject):
 
     def result_of(self, series: VolumeSeries | None, place: int) -> Result | None:
         """Return the output of a volume of the file in front by the present steps, if known."""
-        subject, filtered = self._scans.subject, self.filtered
+        subject, filtered = self._scans.subject, self.filtered_of(series)
         if series is None or filtered is None or subject.session.settings is None:
             return None
         if not filtered.is_of(series, subject.steps_of_all(), subject.levels):
@@ -561,11 +587,7 @@ class VolumeSteps(QObject):
 
     def _follow(self) -> None:
         series, index, count = self.place
-        filtered = self.filtered
-        if filtered is not None and filtered.series is not series and filtered.bytes > MOST_BYTES:
-            self.filtered = None
-            name = one_line(filtered.series.path.name)
-            self._frame.show_status(f"Dropped to make room: the outputs of all volumes of {name}.")
+        self._make_room(series)
         kind = "Volume" if series is None else series.what.capitalize()
         note = (
             ""

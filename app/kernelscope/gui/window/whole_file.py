@@ -177,22 +177,32 @@ class WholeFile(QObject):
 
     def save(self) -> None:
         """Save all volumes of the file, or those that were filtered last if the user wants that;
-        they are filtered first.
+        ask first where that takes filtering.
         """
         series, _, count = self._members.place
-        filtered = self._members.filtered
-        part = filtered.places if filtered is not None and filtered.series is series else ()
-        known = all(self._members.result_of(series, place) for place in range(count))
-        if series is None or known or not 0 < len(part) < count:
+        try:
+            missing = self._to_filter(range(count)).missing if series is not None else []
+        except AppError as error:
+            self._runner.failed.emit(error)
+            return
+        if series is None or not missing:
             self._filter(range(count), self._save)
             return
+        filtered, run = self._members.filtered_of(series), self._subject.result
+        part = filtered.places if filtered is not None else ()
         every, some = f"Save All {count}…", f"Save Only {len(part)}…"
+        text = f"{len(missing)} of the {series.counted(count)} are not filtered by these settings."
+        details = f"“{every}” filters them first"
+        is_current = run is not None and self._subject.is_current(self._subject.session.settings)
+        details += f"; that in front took {duration(run.seconds)}." if run and is_current else "."
+        if 0 < len(part) < count:
+            text = f"Of the {series.counted(count)}, {series.part(part)} were filtered last."
+            details += f" “{some}” leaves the others out of the file."
         self._frame.file_dialogs.ask(
             "partOfFile",
-            f"Of the {series.counted(count)}, {series.part(part)} were filtered last.",
-            f"“{some}” leaves the others out of the file. “{every}” filters first the volumes "
-            "that are not filtered yet.",
-            [every, some],
+            text,
+            details,
+            [every, *[some] * (0 < len(part) < count)],
             lambda answer: self._filter(range(count) if answer == every else part, self._save),
             usual=every,
         )
@@ -212,39 +222,40 @@ class WholeFile(QObject):
         outputs, together = filtered.outputs(), filtered.is_block
         self._frame.file_dialogs.save(Savable(outputs, name, together, sources, whole))
 
-    def _take_known(self, filtered: FilteredFile) -> None:
-        """Take the outputs that were filtered so before, and that of the run in front."""
-        before, subject = self._members.filtered, self._subject
-        if before is not None and before.is_of(filtered.series, filtered.steps, filtered.levels):
+    def _to_filter(self, places: Sequence[int]) -> FilteredFile:
+        """Return volumes with the outputs that are known, that of the run in front included."""
+        (series, index, _), subject = self._members.place, self._subject
+        assert series is not None
+        subject.session.require()
+        filtered = FilteredFile(series, subject.steps_of_all(), subject.levels, tuple(places))
+        before, run = self._members.filtered_of(series), subject.result
+        if before is not None and before.is_of(series, filtered.steps, filtered.levels):
             filtered.results = before.results
-        index, run = self._members.place[1], subject.result
         if run is None or run.request.source is not subject.base:
-            return
+            return filtered
         all_steps = len(run.request.then) == len(filtered.steps) - 1
         if all_steps and subject.is_current(subject.session.settings):
             filtered.results.setdefault(index, run)
+        return filtered
 
     def _filter(
         self, places: Sequence[int], then: Callable[[FilteredFile], None] = lambda _: None
     ) -> None:
         """Filter volumes whose outputs are not known; then call ``then()``."""
         series, index, _ = self._members.place
-        subject, base = self._subject, self._subject.base
+        base = self._subject.base
         if series is None or base is None:
             self._frame.show_status(_COMPONENTS)
             return
         try:
-            subject.session.require()
-            steps, levels = subject.steps_of_all(), subject.levels
-            filtered = FilteredFile(series, steps, levels, tuple(places))
-            self._take_known(filtered)
+            filtered = self._to_filter(places)
             count = len(filtered.missing)
             needed = 2 * count * base.volumes[0].voxels.nbytes
             memory.require(needed, f"to filter {series.counted(count)}")
         except AppError as error:
             self._runner.failed.emit(error)
             return
-        self._members.filtered = filtered
+        self._members.keep_filtered(filtered)
         if not filtered.missing:
             self._frame.show_status(f"{series.counted(len(places))} are filtered so already.")
             then(filtered)
