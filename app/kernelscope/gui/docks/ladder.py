@@ -12,7 +12,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from PySide6.QtCore import QPoint, QSignalBlocker, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import (
@@ -108,7 +108,7 @@ class LadderTree(QTreeWidget):
         self._longest: dict[bool, float] = {}  # seconds, of measured times and of recorded ones
         self._toggled_at: QPoint | None = None
         """Where the mouse has been since it folded levels or unfolded them."""
-        self._needed = self._widths()
+        self._share_room()
         self.itemExpanded.connect(lambda _: self._fill())
         self.itemCollapsed.connect(lambda _: self._fill())
         stylist().restyled.connect(self._fill)
@@ -247,12 +247,7 @@ class LadderTree(QTreeWidget):
         """Return the widths in which nothing is cut off; devices are named if there are several."""
         metrics, rungs = self.fontMetrics(), [each for each in self._entries if each.rung.level]
         width = metrics.horizontalAdvance
-        # Qt lays names out by fractions of pixels: they take up to 2 more than their advance.
-        names = (
-            self.sizeHintForIndex(self.indexFromItem(item, _NAME)).width()
-            for item in itertools.chain.from_iterable(self._items.values())
-            if not item.spans
-        )
+        names = self._name_widths(lambda item: not item.spans)
         times = Column(("≈ 88.8 ms", *(each.brief_time for each in rungs)), metrics)
         apart = {each.rung.device for each in rungs if each.rung.place.device not in self._folds}
         return {
@@ -262,8 +257,16 @@ class LadderTree(QTreeWidget):
             _PARITY: width("ref") + 8,
         }
 
+    def _name_widths(self, wanted: Callable[[RungItem], bool]) -> list[int]:
+        # Qt lays names out by fractions of pixels: they take up to 2 more than their advance.
+        items = itertools.chain.from_iterable(self._items.values())
+        chosen = [self.indexFromItem(each, _NAME) for each in items if wanted(each)]
+        return [self.sizeHintForIndex(each).width() for each in chosen]
+
     def _share_room(self) -> None:
         self._needed = self._widths()
+        hints = self._name_widths(lambda item: bool(item.entry and item.entry.best))
+        self._widest_hint = max(hints, default=0)
         self.setColumnHidden(_DEVICE, not self._needed[_DEVICE])
         for column, width in self._needed.items():
             self.header().resizeSection(column, width)
@@ -322,13 +325,9 @@ class LadderTree(QTreeWidget):
 
     def minimumSizeHint(self) -> QSize:
         """Return a width in which no name is cut off, and the height of a few lines."""
+        # Layouts ask more often than the widths change.
         bar = self.verticalScrollBar().sizeHint().width() + 2 * self.frameWidth()
-        hints = (
-            self.sizeHintForIndex(self.indexFromItem(item, _NAME)).width()
-            for item in itertools.chain.from_iterable(self._items.values())
-            if item.spans and item.entry is not None and item.entry.best is not None
-        )
-        width = max(sum(self._needed.values()) + _LEAST_BAR, max(hints, default=0))
+        width = max(sum(self._needed.values()) + _LEAST_BAR, self._widest_hint)
         return QSize(width + bar, _FEWEST * self._row_height)
 
 

@@ -288,6 +288,13 @@ def _blocks_drawing(
 SECTOR, LINE = 32, 128  # bytes that memory delivers at once, and of a line of the cache
 
 _BYTES = {"1": "8 bit", "2": "16 bit", "4": "float"}
+_SAMPLE = ChoiceParameter(
+    name="sample",
+    label="Sample",
+    help="Type of a sample",
+    default="4",
+    choices=tuple(Choice(value, label) for value, label in _BYTES.items()),
+)
 
 _FEWEST_LINES, _MOST_LINES = 7, 12
 
@@ -321,13 +328,7 @@ def sectors(stride: int, first: int, sample_bytes: int) -> int:
         minimum=0,
         maximum=31,
     ),
-    ChoiceParameter(
-        name="sample",
-        label="Sample",
-        help="Type of a sample",
-        default="4",
-        choices=tuple(Choice(value, label) for value, label in _BYTES.items()),
-    ),
+    _SAMPLE,
     # Return the negative, whose level *uncoalesced* lets a warp read down a column.
     counted=lambda values: Count(
         "negative", ("uncoalesced", "global"), {}, ("global loads", "global sectors")
@@ -675,13 +676,7 @@ def turns(offsets: NDArray[np.int64]) -> int:
         minimum=0,
         maximum=8,
     ),
-    ChoiceParameter(
-        name="sample",
-        label="Sample",
-        help="Type of a sample",
-        default="4",
-        choices=tuple(Choice(value, label) for value, label in _BYTES.items()),
-    ),
+    _SAMPLE,
     # Each thread orders cells in its own copy of the window.
     counted=lambda values: Count(
         "median",
@@ -1105,7 +1100,8 @@ def _divergence_drawing(
         0, 46, (420, 390), np.where(part > threshold, 255, 0).astype(np.uint8)
     )
     high, wide = part.shape
-    for row, column in np.argwhere(divergent(part > threshold, warp)).tolist():
+    shown = apart[top // rows :, left // columns :][: _PART // rows, : _PART // columns]
+    for row, column in np.argwhere(shown).tolist():
         board.rectangle(
             x + column * columns * cell,
             y + row * rows * cell,
