@@ -211,6 +211,24 @@ def test_warps_diverge_where_their_pixels_are_on_both_sides(warp: str) -> None:
     assert facts["Time, if both sides take as long"] == f"{1 + apart / len(parts):.2f}×"
 
 
+@together("warp", ["32x1", "16x2", "8x4"])
+def test_the_warps_that_diverge_are_marked_on_the_detail(warp: str) -> None:
+    columns, rows = map(int, warp.split("x"))
+    noise = np.random.default_rng(4).integers(0, 256, (301, 333)).astype(np.uint8)
+    noise[:, ::2] //= 2
+    noise[:150, :170] = 0  # on one side of the threshold
+    subject, page = LectureSubject("noise", noise), PAGES["divergence"]
+    _, top, left = subject.part(128, 128)
+    top, left = top - top % rows, left - left % columns
+    marked = sum(
+        0 < np.count_nonzero(noise[y : y + rows, x : x + columns] > 127) < columns * rows
+        for y in range(top, top + 128, rows)
+        for x in range(left, left + 128, columns)
+    )
+    drawing = page.show(subject, {"warp": warp, "threshold": 127}).drawing
+    assert drawing.svg().count('fill-opacity="0.5"') == marked
+
+
 @together("size", [3, 9, 15])
 @together("block", ["8x8", "32x8", "32x32"])
 def test_tiles_have_the_cells_of_the_closed_form(size: int, block: str) -> None:
